@@ -1,0 +1,75 @@
+# make demo     set up .venv and run the demonstration (both benchmarks, three selectors)
+# make test     set up .venv and run every test that needs no GPU, key or hub
+# make lint     style and types
+# make lock     pin the newest versions that pyproject.toml allows
+#
+# Variables: PYTHON (a Python 3.11 or 3.12), VENV (default .venv), TORCH_BACKEND (cpu, cu130, …: which build of PyTorch
+# to fetch from PyTorch's own index; empty: whatever the package index has), ARGS (more arguments for pytest or the run).
+
+SHELL := /bin/bash
+VENV ?= .venv
+TORCH_BACKEND ?=
+ARGS ?=
+BIN := $(VENV)/bin
+SOURCES := conf envs orchestration selectors
+
+# uv does not read pip's settings; hand on the ones that say where packages come from.
+ifneq ($(PIP_FIND_LINKS),)
+export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
+endif
+ifneq ($(PIP_INDEX_URL),)
+export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)
+endif
+export MLFLOW_DISABLE_TELEMETRY := true
+export HF_HUB_DISABLE_TELEMETRY := 1
+export RAY_USAGE_STATS_ENABLED := 0
+export RAY_ENABLE_UV_RUN_RUNTIME_ENV := 0
+
+.PHONY: demo test test-quick lint format lock clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.demo
+	@echo "== demonstration: ALFWorld and ScienceWorld, three selectors, simulated backbone"
+	$(BIN)/skillarena run experiment=demo $(ARGS)
+
+test: $(VENV)/.dev
+	@echo "== all tests that need no GPU, key or hub"
+	$(BIN)/pytest $(ARGS)
+
+test-quick: $(VENV)/.dev
+	$(BIN)/pytest -m "not slow" $(ARGS)
+
+# The import package is put together from the top-level folders, so that is what mypy reads.
+lint: $(VENV)/.dev
+	@echo "== style and types"
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	@rm -rf build/types && mkdir -p build/types/skillarena
+	@for folder in $(SOURCES); do ln -s ../../../$$folder build/types/skillarena/$$folder; done
+	cd build/types && MYPYPATH=. $(abspath $(BIN))/mypy --config-file $(CURDIR)/pyproject.toml -p skillarena
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: $(VENV)/.dev
+	UV_FIND_LINKS= $(BIN)/uv pip compile --universal --python-version 3.11 --all-extras --upgrade \
+	  --no-header --no-annotate --no-emit-package skillarena pyproject.toml -o requirements.lock
+
+$(VENV)/bin/uv:
+	@set -e; for python in "$(PYTHON)" python3 python3.12 python3.11 python; do \
+	  if [ -n "$$python" ] && $$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null; then \
+	    echo "== new environment $(VENV) with $$($$python --version)"; \
+	    $$python -m venv $(VENV); \
+	    $(BIN)/python -m pip install --quiet --disable-pip-version-check "uv>=0.8"; exit 0; \
+	  fi; done; \
+	echo "error: no Python 3.11 or 3.12 found"; echo "  fix: install one, or name it: make PYTHON=/path/to/python3.12"; exit 2
+
+$(VENV)/.demo $(VENV)/.dev: $(VENV)/.%: pyproject.toml requirements.lock | $(VENV)/bin/uv
+	@echo "== installing SkillArena with its '$*' packages into $(VENV) (minutes on first use)"
+	$(BIN)/uv pip install --python $(BIN)/python --quiet --compile-bytecode $(if $(TORCH_BACKEND),--torch-backend $(TORCH_BACKEND)) \
+	  --constraint requirements.lock --editable '.[$*]'
+	@touch $@
+
+clean:
+	rm -rf build outputs .pytest_cache .mypy_cache .ruff_cache

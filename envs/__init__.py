@@ -1,0 +1,1 @@
+"""Text environments behind one interface: ALFWorld and ScienceWorld."""

@@ -1,0 +1,180 @@
+"""The words of skill selection: skills in, a selection with its reasons and costs out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skillarena.envs.interface import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """One ``SKILL.md`` document."""
+
+    id: str
+    """Unique in its library."""
+    name: str
+    """Name from the front matter; several skills may share it."""
+    description: str
+    """Short description from the front matter; may be empty."""
+    body: str
+    """The document without its front matter."""
+    source: str = ""
+    """Where it was read from (path or ``file:line``)."""
+
+    @property
+    def metadata(self) -> str:
+        """m_i of the SkillReranker paper: name and description, what recall is computed on."""
+        return f"{self.name}: {self.description}" if self.description else self.name
+
+    @property
+    def text(self) -> str:
+        """c_i of the SkillReranker paper: the full text, what scoring and agents read."""
+        return f"# {self.name}\n{self.description}\n\n{self.body}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedSkill:
+    """A skill chosen for a task, complete enough to be shown to an agent on another machine."""
+
+    id: str
+    name: str
+    description: str
+    text: str
+    """Full text for the prompt."""
+    score: float
+    """The selector's own score of this choice; higher is better within one selection."""
+    reason: str
+    """One sentence for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionCost:
+    """What one selection took, as computed (a reused selection keeps the cost of its computation)."""
+
+    seconds: float = 0.0
+    """Wall time of the selection, offline work (skill parsing, indexing) not included."""
+    pairs_scored: int = 0
+    """Query-document pairs the reranker model scored (cache hits not included)."""
+    pairs_cached: int = 0
+    """Query-document pairs answered by the score cache."""
+    prompt_tokens: int = 0
+    """Prompt tokens of online LLM calls (task parsing, LLM selection)."""
+    completion_tokens: int = 0
+    """Completion tokens of online LLM calls."""
+    llm_calls: int = 0
+    """Online LLM calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The outcome of a selector for one task."""
+
+    skills: tuple[SelectedSkill, ...] = ()
+    """Chosen skills in the order the agent should read them."""
+    marks: tuple[str, ...] = ()
+    """What was unusual: ``parse_fallback``, ``skill_parse_fallback``, ``empty_graph``, ``library_truncated``."""
+    details: dict[str, Any] = field(default_factory=dict)
+    """JSON-able working of the method for explanation and figures (states, edges, flows, stages, scores)."""
+    cost: SelectionCost = SelectionCost()
+
+
+@runtime_checkable
+class SelectorSession(Protocol):
+    """One task's use of a selector."""
+
+    selection: Selection
+    tools: tuple[Any, ...]
+    """What the agent may call inside the episode; empty for most methods."""
+
+    def close(self, trajectory: Any = None) -> None:
+        """End the session; learning selectors take in the trajectory."""
+
+
+@dataclass(slots=True)
+class FixedSession:
+    """The session of every selector that decides once, before the episode."""
+
+    selection: Selection
+    tools: tuple[Any, ...] = ()
+
+    def close(self, trajectory: Any = None) -> None:
+        """Nothing to learn."""
+
+
+@runtime_checkable
+class Selector(Protocol):
+    """A method that chooses skills for a task. Deterministic for a given configuration, library and task."""
+
+    def open(self, task: Task) -> SelectorSession:
+        """Choose skills. Raises ``RerankerError``, ``BackboneError`` or ``LibraryError``."""
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Maps texts to unit vectors."""
+
+    identity: str
+    """Model, revision and template: the cache key's first part."""
+
+    def encode(self, texts: Sequence[str], kind: Literal["query", "document"]) -> NDArray[np.float32]:
+        """float32[n, d], rows of unit length. Raises ``RerankerError``."""
+
+
+@runtime_checkable
+class Reranker(Protocol):
+    """Scores how relevant a document is to a query."""
+
+    identity: str
+    """Model, revision and template: the cache key's first part."""
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+        """float32[n] of raw logits (never probabilities) for (query, document) pairs. Raises ``RerankerError``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedTask:
+    """A task as sub-tasks t_0..t_{m-1} and states s_0..s_m (one more state than sub-tasks)."""
+
+    subtasks: tuple[str, ...]
+    states: tuple[str, ...]
+    fallback: bool = False
+    """True when the parser gave up and the task counts as one sub-task."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    llm_calls: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedSkill:
+    """A skill's precondition state p_k (None: nothing required) and completion state e_k."""
+
+    precondition: str | None
+    completion: str
+    fallback: bool = False
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    llm_calls: int = 0
+
+
+@runtime_checkable
+class Parser(Protocol):
+    """Turns instructions and skills into states."""
+
+    identity: str
+    """Parser, model and prompt version: the cache key's first part."""
+
+    def parse_task(self, task: Task) -> ParsedTask:
+        """Never raises for odd text: falls back and says so. Raises ``BackboneError`` when its model is unreachable."""
+
+    def parse_skill(self, skill: Skill) -> ParsedSkill:
+        """Likewise, for one skill."""
+
+
+Chat = Callable[[list[dict[str, str]]], Any]
+"""One LLM call: messages in, a reply with ``text`` and ``usage`` out (``Backbone.chat`` fits)."""
