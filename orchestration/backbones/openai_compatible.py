@@ -1,0 +1,284 @@
+"""A client for every server that speaks the OpenAI chat completions protocol."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import httpx
+
+from skillarena.conf.errors import ConfigError, nearest
+from skillarena.orchestration.backbones.errors import RequestRefused, RetriesExhausted, UnknownModel, WrongKey
+from skillarena.orchestration.backbones.interface import EpisodeContext, Message, Reply
+from skillarena.orchestration.backbones.openai_answers import (
+    explain,
+    is_retryable,
+    model_names,
+    quote,
+    read_answer,
+    refusal,
+)
+from skillarena.orchestration.backbones.options import check_ranges
+from skillarena.orchestration.backbones.retry import TryAgain, retry_after_seconds, retrying
+
+T = TypeVar("T")
+
+_RESERVED = ("model", "messages", "stream")
+_PROBE: tuple[Message, ...] = ({"role": "user", "content": "Answer with the word OK."},)
+_PROBE_RETRIES = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Response:
+    status: int
+    body: bytes
+
+    @property
+    def ok(self) -> bool:
+        return 200 <= self.status < 300
+
+
+class OpenAICompatible:
+    """Chat completions over HTTP with deadlines, retries and token accounting.
+
+    One instance serves any number of threads over one connection pool. A pickled instance carries its options only and
+    opens connections of its own. The key is read from the environment for every request and kept nowhere.
+
+    Args:
+        base_url: the URL before ``/chat/completions``, usually ending with ``/v1``; without password or query.
+        model: the model's name on that server.
+        api_key_env: environment variable that holds the key; None when the server wants none.
+        temperature: sampling temperature, 0 to 2; None leaves it to the server (some reasoning models refuse it).
+        send_seed: send the episode's seed with its calls.
+        max_tokens: longest reply in tokens; None leaves it to the server.
+        connect_timeout_s: seconds to reach the server.
+        timeout_s: seconds from the request to the end of the reply, for each attempt.
+        max_retries: attempts after the first one.
+        max_wait_s: longest wait in seconds between attempts; a longer ``Retry-After`` is cut to it.
+        extra_body: further keys of the request body, for example ``{"max_completion_tokens": 512}``.
+        trust_env: take proxies, certificates and ``~/.netrc`` passwords from the environment (``HTTPS_PROXY``,
+            ``NO_PROXY``, ``SSL_CERT_FILE``); when off, these options alone decide where a request goes.
+
+    Raises:
+        ConfigError: a value out of range, a URL with credentials, a reserved key in ``extra_body``.
+    """
+
+    simulated = False
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        model: str,
+        api_key_env: str | None = "OPENAI_API_KEY",
+        temperature: float | None = 0.0,
+        send_seed: bool = True,
+        max_tokens: int | None = 512,
+        connect_timeout_s: float = 10.0,
+        timeout_s: float = 180.0,
+        max_retries: int = 6,
+        max_wait_s: float = 60.0,
+        extra_body: Mapping[str, Any] | None = None,
+        trust_env: bool = False,
+    ) -> None:
+        check_ranges(
+            temperature=(temperature, 0, 2),
+            max_tokens=(max_tokens, 1, 10_000_000),
+            connect_timeout_s=(connect_timeout_s, 0.001, 3600),
+            timeout_s=(timeout_s, 0.001, 86_400),
+            max_retries=(max_retries, 0, 100),
+            max_wait_s=(max_wait_s, 0, 3600),
+        )
+        _check_variable_name(api_key_env)
+        self.name = model
+        self._base_url = _checked_url(base_url)
+        self._api_key_env = api_key_env
+        self._send_seed = send_seed
+        self._body = _request_body(model, temperature, max_tokens, extra_body or {})
+        self._connect_timeout_s = connect_timeout_s
+        self._timeout_s = timeout_s
+        self._max_retries = max_retries
+        self._max_wait_s = max_wait_s
+        self._trust_env = trust_env
+        self._connect()
+
+    def chat(self, messages: Sequence[Message], episode: EpisodeContext | None = None) -> Reply:
+        """One completed call.
+
+        Raises:
+            ContextOverflow: the prompt does not fit the model.
+            WrongKey: the key is missing or refused.
+            UnknownModel: the server has no such model.
+            RequestRefused: the server refused for another reason that does not pass.
+            RetriesExhausted: no attempt gave a usable reply.
+        """
+        return self._complete(messages, episode, self._max_retries)
+
+    def check(self) -> None:
+        """Preflight: list the server's models, or ask it one short question where it has no list.
+
+        Raises:
+            RetriesExhausted: nothing answers at the URL.
+            WrongKey: the key is missing or refused.
+            UnknownModel: the model is not in the list; the nearest one is named.
+            RequestRefused: what answers is no OpenAI-compatible server.
+        """
+        url = f"{self._base_url}/models"
+        response, _ = self._persist(url, lambda: self._exchange("GET", url), _PROBE_RETRIES)
+        if response.status in (404, 405, 501):
+            self._complete(_PROBE, None, _PROBE_RETRIES)
+            return
+        if not response.ok:
+            raise self._refusal(url, response)
+        names = model_names(response.body)
+        if names is None:
+            raise RequestRefused(
+                f"{url} answers, but not with a list of models ({quote(self._scrub(explain(response.body)))})",
+                "correct backbone.base_url; it usually ends with /v1",
+            )
+        if self.name not in names:
+            raise UnknownModel(
+                f"{self._base_url} does not serve the model {self.name!r}{nearest(self.name, names)}",
+                f"set backbone.model to one it serves: {quote(', '.join(sorted(names))) or '(its list is empty)'}",
+            )
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._client.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "_client"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._connect()
+
+    def _connect(self) -> None:
+        self._client = httpx.Client(
+            timeout=httpx.Timeout(self._timeout_s, connect=self._connect_timeout_s),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
+            trust_env=self._trust_env,
+        )
+
+    def _complete(self, messages: Sequence[Message], episode: EpisodeContext | None, max_retries: int) -> Reply:
+        url = f"{self._base_url}/chat/completions"
+        body = {**self._body, "messages": list(messages)}
+        if self._send_seed and episode is not None:
+            body["seed"] = episode.seed
+        started = time.perf_counter()
+
+        def attempt() -> Reply:
+            response = self._exchange("POST", url, body)
+            if not response.ok:
+                raise self._refusal(url, response)
+            answer = read_answer(response.body, messages)
+            return Reply(answer.text, answer.usage, answer.finish_reason, latency_s=time.perf_counter() - started)
+
+        reply, wasted = self._persist(url, attempt, max_retries)
+        return replace(reply, usage=replace(reply.usage, wasted_tokens=wasted))
+
+    def _persist(self, url: str, attempt: Callable[[], T], max_retries: int) -> tuple[T, int]:
+        """Attempt until it works; returns the result and the tokens of discarded replies."""
+        wasted = 0
+
+        def counted() -> T:
+            nonlocal wasted
+            try:
+                return attempt()
+            except TryAgain as fault:
+                wasted += fault.wasted_tokens
+                fault.args = (self._scrub(str(fault)),)
+                raise
+
+        try:
+            return retrying(max_retries, self._max_wait_s)(counted), wasted
+        except TryAgain as fault:
+            raise RetriesExhausted(
+                f"{url}: no usable answer in {max_retries + 1} attempts; the last gave {fault}",
+                "check that the server is up and backbone.base_url is right, or raise backbone.max_retries",
+                wasted_tokens=wasted,
+            ) from fault
+
+    def _exchange(self, method: str, url: str, body: Mapping[str, Any] | None = None) -> _Response:
+        """One request and the whole of its response; ``TryAgain`` for faults and statuses that may pass."""
+        key = self._key()
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        ends = time.monotonic() + self._timeout_s
+        received = bytearray()
+        try:
+            with self._client.stream(method, url, json=body, headers=headers) as response:
+                for chunk in response.iter_bytes():
+                    received += chunk
+                    if time.monotonic() > ends:  # the client's own read time-out starts anew with every chunk
+                        raise TryAgain(f"a reply that had not ended after {self._timeout_s:g} s")
+        except httpx.TimeoutException as error:
+            raise TryAgain(f"a time-out ({type(error).__name__})") from None  # the cause holds the request with the key
+        except httpx.RequestError as error:
+            raise TryAgain(f"a broken connection ({type(error).__name__}: {error})") from None
+        if is_retryable(response.status_code):
+            raise TryAgain(
+                f"status {response.status_code} ({quote(explain(bytes(received)))})",
+                retry_after_s=retry_after_seconds(response.headers.get("Retry-After")),
+            )
+        return _Response(response.status_code, bytes(received))
+
+    def _refusal(self, url: str, response: _Response) -> Exception:
+        said = self._scrub(explain(response.body))
+        return refusal(response.status, said, url, self.name, self._api_key_env)
+
+    def _key(self) -> str | None:
+        if self._api_key_env is None:
+            return None
+        key = os.environ.get(self._api_key_env, "").strip()
+        if not key:
+            raise WrongKey(
+                f"backbone {self.name}: the environment variable {self._api_key_env} is not set",
+                f"export {self._api_key_env}=KEY, or set backbone.api_key_env=null for a server that wants no key",
+            )
+        if not (key.isascii() and key.isprintable()):
+            raise WrongKey(
+                f"backbone {self.name}: {self._api_key_env} holds characters that no key has", "copy the key again"
+            )
+        return key
+
+    def _scrub(self, text: str) -> str:
+        """``text`` from a server without the key, should the server repeat it."""
+        key = os.environ.get(self._api_key_env or "", "").strip()
+        return text.replace(key, "***") if key else text
+
+
+def _request_body(
+    model: str, temperature: float | None, max_tokens: int | None, extra: Mapping[str, Any]
+) -> dict[str, Any]:
+    if taken := sorted(set(extra) & set(_RESERVED)):
+        raise ConfigError(f"backbone.extra_body cannot set {', '.join(taken)}", "remove these keys")
+    sampling = {"temperature": temperature, "max_tokens": max_tokens}
+    return {"model": model, **{key: value for key, value in sampling.items() if value is not None}, **extra}
+
+
+def _checked_url(base_url: str) -> str:
+    example = "give one such as http://127.0.0.1:8000/v1"
+    try:
+        url = httpx.URL(base_url)
+    except httpx.InvalidURL as error:
+        raise ConfigError(f"backbone.base_url is no URL ({error})", example) from None
+    if url.userinfo or url.query or url.fragment:  # not repeated in the message: it may hold a password
+        raise ConfigError(
+            f"backbone.base_url for {url.host} holds a user, password or query",
+            "put the key into an environment variable and name that in backbone.api_key_env",
+        )
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ConfigError(f"backbone.base_url is {base_url!r}, which is no http URL", example)
+    return base_url.rstrip("/")
+
+
+def _check_variable_name(api_key_env: str | None) -> None:
+    if api_key_env is not None and not re.fullmatch(r"[A-Za-z_]\w*", api_key_env):
+        raise ConfigError(  # the value is not repeated: it may be the key itself
+            "backbone.api_key_env is no name of an environment variable",
+            "export the key under a name such as OPENAI_API_KEY and give that name",
+        )

@@ -1,0 +1,9 @@
+"""Lets shared contracts report their failed assertions in full, and lends the small environment of ``tests/envs``."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "envs"))
+pytest.register_assert_rewrite("backbone_contract")
