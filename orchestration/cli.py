@@ -1,0 +1,72 @@
+"""The command line. Heavy modules load inside the commands, so that help answers at once."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from skillarena.conf.errors import SkillArenaError
+
+app = typer.Typer(
+    name="skillarena",
+    help="Find out which skill-selection method makes LLM agents better.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+)
+
+_PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+
+@app.command(context_settings=_PASS_ON)
+def run(context: typer.Context) -> None:
+    """Run an experiment: Hydra overrides such as `selector=vector backbone=simulated`; `-m` sweeps over lists.
+
+    The same command continues an interrupted run. `skillarena run --help` lists groups and keys, `--cfg job` prints the
+    configuration.
+    """
+    from skillarena.orchestration import hydra_run
+
+    raise typer.Exit(hydra_run.main(context.args))
+
+
+@app.command()
+def select(
+    task: Annotated[str, typer.Argument(help="The task in words, for example 'put a hot mug in cabinet'.")],
+    overrides: Annotated[list[str] | None, typer.Argument(help="Hydra overrides, as for `run`.")] = None,
+    benchmark: Annotated[str, typer.Option(help="Benchmark whose wording the task uses.")] = "alfworld",
+    json: Annotated[bool, typer.Option("--json", help="Print the selection as JSON.")] = False,
+) -> None:
+    """Explain one selection: parse, states, edges, flows, splits, stage scores, chosen skills."""
+    from skillarena.orchestration.explain import explain
+
+    raise typer.Exit(explain(task, benchmark, overrides or [], as_json=json))
+
+
+@app.command()
+def sync(
+    cells: Annotated[list[Path], typer.Argument(help="Cell folders (OUTPUT_DIR/cells/…).")],
+    uri: Annotated[str | None, typer.Option(help="Tracking URI instead of the one the cell was run with.")] = None,
+) -> None:
+    """Bring MLflow up to date from ledgers, for example after the tracking server was away. Safe to repeat."""
+    from skillarena.orchestration.experiment import sync_cell
+
+    for cell in cells:
+        print(f"{cell}: MLflow run {sync_cell(cell, uri)}")
+
+
+def main() -> None:
+    """Entry point: expected errors become one message and exit code 2."""
+    from skillarena.orchestration.console import print_error
+
+    try:
+        app()
+    except SkillArenaError as error:
+        sys.exit(print_error(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""One command's worth of cells: preflight, run, report."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from skillarena.conf.errors import ConfigError, SkillArenaError
+from skillarena.orchestration.cells import Cell, Preflight
+from skillarena.orchestration.console import EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_MISTAKE, EXIT_OK, print_error
+from skillarena.orchestration.driver import SweepResult, run_sweep
+from skillarena.orchestration.ledger import read_config, read_rows
+from skillarena.orchestration.progress import Progress
+from skillarena.orchestration.settings import Settings
+from skillarena.orchestration.summary import summarise
+from skillarena.orchestration.tables import notes_on, results_table
+from skillarena.orchestration.tracking import redacted, sync, tracking_uri
+
+
+def run_cells(all_settings: Sequence[Settings]) -> int:
+    """Preflight all cells, play them in one sweep and print the results.
+
+    Args:
+        all_settings: one for each cell; ``run``, ``cluster``, ``tracking`` and ``output_dir`` must agree.
+
+    Returns:
+        The exit code (see ``console.py``).
+
+    Raises:
+        SkillArenaError: nothing can run.
+    """
+    _check_shared(all_settings)
+    cells, broken = _preflight(all_settings)
+    settings = all_settings[0]
+    sweep_name = None
+    if len(all_settings) > 1:
+        sweep_name = hashlib.sha256("\n".join(sorted(cell.id for cell in cells)).encode()).hexdigest()[:12]
+    console = Console(stderr=True, highlight=False)
+    with _logging_to(console), _terminated_like_interrupted():
+        result = run_sweep(cells, Progress(console, settings.run.progress_every_s), sweep_name)
+    return _report(result, settings, broken)
+
+
+def _check_shared(all_settings: Sequence[Settings]) -> None:
+    for key in ("run", "cluster", "tracking", "output_dir", "cache_dir"):
+        if any(getattr(settings, key) != getattr(all_settings[0], key) for settings in all_settings):
+            raise ConfigError(f"{key} differs between the cells of one sweep", f"sweep other keys than `{key}`")
+    if len(all_settings) > 1 and any(settings.cell_dir for settings in all_settings):
+        raise ConfigError("cell_dir names one folder, but the sweep has several cells", "leave cell_dir out")
+
+
+def _preflight(all_settings: Sequence[Settings]) -> tuple[list[Cell], bool]:
+    """Check every cell before anything starts; a sweep goes on without the broken ones if it may."""
+    preflight = Preflight()
+    cells: dict[str, Cell] = {}
+    errors: dict[str, SkillArenaError] = {}
+    for settings in all_settings:
+        try:
+            cell = preflight.cell(settings)
+            cells.setdefault(cell.id, cell)
+        except SkillArenaError as error:
+            errors.setdefault(str(error), error)
+    if errors and (not cells or all_settings[0].run.on_cell_error == "stop"):
+        raise next(iter(errors.values()))
+    for left_out in errors.values():
+        print_error(left_out)
+    return list(cells.values()), bool(errors)
+
+
+def _report(result: SweepResult, settings: Settings, broken: bool) -> int:
+    """Print the table and where everything is; returns the exit code."""
+    out = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
+    out.print(results_table(result.cells))
+    for note in notes_on(result.cells):
+        out.print(note, markup=False, soft_wrap=True)
+    for cell in result.cells:
+        out.print(f"{cell.cell.name}: {cell.cell.directory}", markup=False, soft_wrap=True)
+    if settings.tracking.enabled:
+        uri = redacted(tracking_uri(settings.tracking, settings.output_dir))
+        out.print(f"MLflow: mlflow ui --backend-store-uri {uri}", markup=False, soft_wrap=True)
+    if result.tracking_problem:
+        folders = " ".join(str(cell.cell.directory) for cell in result.cells)
+        print(
+            f"warning: MLflow is behind ({result.tracking_problem}); later: skillarena sync {folders}", file=sys.stderr
+        )
+    for message in {cell.error for cell in result.cells if cell.error}:
+        print(f"error: {message}", file=sys.stderr)
+    if result.interrupted:
+        print("stopped; the same command continues where this one ended", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    if all(cell.error for cell in result.cells):
+        return EXIT_MISTAKE
+    complete = all(cell.summary.complete for cell in result.cells)
+    return EXIT_OK if complete and not broken else EXIT_INCOMPLETE
+
+
+@contextmanager
+def _logging_to(console: Console) -> Iterator[None]:
+    """Warnings of the run above the live display, without timestamps in the way."""
+    from rich.logging import RichHandler
+
+    handler = RichHandler(console=console, show_path=False, show_time=False, markup=False, level=logging.WARNING)
+    logger = logging.getLogger("skillarena")
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = True
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """SIGTERM (a scheduler ending the job) stops as cleanly as Ctrl-C."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    earlier = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, earlier)
+
+
+def sync_cell(cell_dir: Path, uri: str | None) -> str:
+    """Bring one cell's MLflow run up to date from its ledger.
+
+    Args:
+        cell_dir: the cell's folder.
+        uri: tracking URI instead of the one in the cell's settings.
+
+    Returns:
+        The MLflow run id.
+
+    Raises:
+        DataError: not a cell's folder.
+        TrackingError: the store does not take the records.
+    """
+    config = read_config(cell_dir)
+    settings = Settings.model_validate(config["settings"])
+    tracking = settings.tracking.model_copy(update={"uri": uri} if uri else {})
+    task_ids = [task["id"] for task in config["tasks"]]
+    summary = summarise(read_rows(cell_dir).rows, task_ids, settings.run.bootstrap_resamples)
+    return sync(cell_dir, tracking, settings.output_dir, summary)

@@ -1,0 +1,127 @@
+"""`skillarena select`: one selection with all its working, for people."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from skillarena.envs.interface import Task
+from skillarena.orchestration.assembly import AssembledParts, build_selector, load_library
+from skillarena.orchestration.cells import cache_folder, sections
+from skillarena.orchestration.hydra_run import compose
+from skillarena.orchestration.selection_store import selection_to_json
+from skillarena.orchestration.settings import label
+from skillarena.selectors.interface import Selection
+from skillarena.selectors.measure import measured
+
+_TOP = 5
+
+
+def explain(goal: str, benchmark: str, overrides: Sequence[str], *, as_json: bool) -> int:
+    """Select skills for an instruction and print how it came about; returns the exit code.
+
+    Args:
+        goal: the instruction.
+        benchmark: name of the benchmark's configuration.
+        overrides: Hydra overrides, as for ``run``.
+        as_json: print the selection as JSON instead.
+
+    Raises:
+        SkillArenaError: typed by what is wrong.
+    """
+    settings = compose([f"benchmark={benchmark}", *overrides])
+    identity = hashlib.sha256(goal.encode("utf-8", errors="surrogatepass")).hexdigest()
+    task = Task(label(settings.benchmark), "typed", identity, "typed task", "typed", goal)
+    parts = AssembledParts(sections(settings), load_library(settings.library), cache_folder(settings))
+    selection = measured(build_selector(settings.selector, parts), parts, task)
+    if as_json:
+        sys.stdout.write(selection_to_json(selection).decode() + "\n")
+        return 0
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+    console.print(Text(f"{label(settings.selector)} over {len(parts.library)} skills: {goal}", style="bold"))
+    for block in _blocks(selection):
+        console.print(block)
+    return 0
+
+
+def _blocks(selection: Selection) -> list[Table | Text]:
+    details = selection.details
+    blocks: list[Table | Text] = []
+    if "parse" in details:
+        blocks.append(_parse(details["parse"]))
+    if "candidates" in details:
+        blocks.append(_candidates(details["candidates"]))
+    if "flow" in details:
+        blocks.append(_flow(details["flow"], details["splits"]))
+    blocks += [_stage(stage, details["candidates"]) for stage in details.get("stages", ())]
+    blocks.append(_chosen(selection))
+    return blocks
+
+
+def _parse(parse: dict[str, Any]) -> Table:
+    table = _table("Parse" + (" (fallback)" if parse["fallback"] else ""), "", "state", "sub-task that follows")
+    subtasks = [*parse["subtasks"], ""]
+    for index, state in enumerate(parse.get("states") or [""] * len(subtasks)):
+        table.add_row(f"S{index}", Text(state), Text(subtasks[index] if index < len(subtasks) else ""))
+    return table
+
+
+def _candidates(candidates: list[dict[str, Any]]) -> Table:
+    edges = bool(candidates) and "src" in candidates[0]
+    headings = ["candidate", "cosine", "rho", "w", *(["edge", "precondition", "completion"] if edges else [])]
+    table = _table(f"Candidates ({len(candidates)}), by relevance", *headings)
+    for candidate in sorted(candidates, key=lambda c: -c.get("rho", c.get("cosine", 0.0))):
+        row: list[Text | str] = [
+            Text(candidate["id"]),
+            *(_number(candidate.get(key)) for key in ("cosine", "rho", "w")),
+        ]
+        if edges:
+            arrow = f"S{candidate['src']}>S{candidate['tgt']}" if candidate["keep"] else "dropped"
+            row += [Text(arrow), Text(candidate["precondition"] or "None"), Text(candidate["completion"])]
+        table.add_row(*row)
+    return table
+
+
+def _flow(flow: dict[str, list[float]], splits: list[int]) -> Table:
+    table = _table("Flow at each state", "state", "In", "Out", "Cross", "split")
+    columns = list(flow.values())
+    for index in range(len(columns[0])):
+        numbers = [f"{column[index]:.3f}" for column in columns]
+        table.add_row(f"S{index}", *numbers, "split" if index in splits else "")
+    return table
+
+
+def _stage(stage: dict[str, Any], candidates: list[dict[str, Any]]) -> Table:
+    table = _table(f"Stage S{stage['start']}>S{stage['end']}: {stage['text']}", "candidate", "stage logit", "phi", "")
+    order = sorted(range(len(candidates)), key=lambda k: -stage["phi"][k])
+    for k in order[:_TOP]:
+        chosen = "chosen" if candidates[k]["id"] == stage["chosen"] else ""
+        table.add_row(Text(candidates[k]["id"]), _number(stage["logits"][k]), _number(stage["phi"][k]), chosen)
+    return table
+
+
+def _chosen(selection: Selection) -> Table:
+    cost = selection.cost
+    took = f"{cost.seconds:.3f} s, {cost.pairs_scored} pairs scored, {cost.pairs_cached} from the cache"
+    marks = f"; marks: {', '.join(selection.marks)}" if selection.marks else ""
+    table = _table(f"Chosen ({len(selection.skills)}) in {took}{marks}", "skill", "score", "why")
+    for skill in selection.skills:
+        table.add_row(Text(skill.id), _number(skill.score), Text(skill.reason))
+    return table
+
+
+def _table(title: str, *headings: str) -> Table:
+    table = Table(title=Text(title, style="bold"), title_justify="left")
+    for heading in headings:
+        table.add_column(heading)
+    return table
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"

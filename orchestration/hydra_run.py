@@ -1,0 +1,159 @@
+"""`skillarena run`: Hydra composes the cells, one sweep plays them all."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from skillarena.conf.errors import ConfigError, SkillArenaError, nearest
+from skillarena.orchestration.console import EXIT_OK, print_error
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from skillarena.orchestration.settings import Settings
+
+CONF_DIR = Path(__file__).resolve().parents[1] / "conf"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one cell, or with ``-m`` the cells of a sweep.
+
+    Args:
+        arguments: Hydra's command line, without the program's name.
+
+    Returns:
+        The exit code (see ``console.py``).
+    """
+    from hydra import main as hydra_main
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    from skillarena.orchestration.experiment import run_cells
+
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # makes Hydra raise, where it would print a part and exit with 1
+    _register_launcher()
+    codes = [EXIT_OK]
+
+    def play(configs: DictConfig | list[DictConfig]) -> None:
+        """One configuration from Hydra's own launchers, all of a sweep at once from ours."""
+        try:
+            cells = configs if isinstance(configs, list) else [configs]
+            codes.append(run_cells([settings_from(config) for config in cells]))
+        except SkillArenaError as error:
+            codes.append(print_error(error))
+
+    sys.argv = ["skillarena run", *arguments]
+    with TemporaryDirectory(prefix="skillarena-") as scratch:  # Hydra's sweeper insists on writing a file
+        os.environ["SKILLARENA_SWEEP_DIR"] = scratch
+        try:
+            hydra_main(version_base="1.3", config_path=str(CONF_DIR), config_name="config")(play)()
+        except (HydraException, OmegaConfBaseException) as error:
+            codes.append(print_error(explained(error)))
+    return max(codes)
+
+
+def compose(overrides: Sequence[str]) -> Settings:
+    """The settings that ``skillarena run`` with these overrides would use. Raises ``ConfigError``."""
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    _register_launcher()
+    try:
+        with initialize_config_dir(str(CONF_DIR), version_base="1.3", job_name="skillarena"):
+            return settings_from(hydra_compose("config", overrides=list(overrides)))
+    except (HydraException, OmegaConfBaseException) as error:
+        raise explained(error) from error
+
+
+def settings_from(config: DictConfig) -> Settings:
+    """Resolve and check a composed configuration. Raises ``ConfigError``."""
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    from skillarena.orchestration.settings import validate
+
+    try:
+        raw = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        raise explained(error) from error
+    if not isinstance(raw, dict):
+        raise ConfigError("the configuration is a list, not a tree of keys", "check --config-name")
+    return validate({str(key): value for key, value in raw.items() if key not in ("hydra", "experiment")})
+
+
+def explained(error: Exception) -> ConfigError:
+    """One message with the nearest valid word, from the several lines Hydra and OmegaConf use."""
+    texts = [str(cause) for cause in _causes(error) if str(cause)]
+    text = "\n".join(texts)
+    unknown = re.search(r"Key '([^']+)' is not in struct\s+full_key: (\S+)", text)
+    if unknown:
+        return _unknown_key(unknown.group(2))
+    choice = re.search(r"Could not find '([^'/]+)/([^']+)'\s+Available options in '[^']+':\s+(.*)", text, re.DOTALL)
+    if choice:
+        group, word, options = (
+            choice.group(1),
+            choice.group(2),
+            choice.group(3).split("\nConfig search path")[0].split(),
+        )
+        return ConfigError(
+            f"{group}={word}: no such choice{nearest(word, options)}", f"choose from {', '.join(options)}"
+        )
+    group = re.search(r"Could not override '([^']+)'\.\s+No match in the defaults list", text)
+    if group:
+        return _unknown_key(group.group(1))
+    missing = re.search(r"Missing mandatory value: \S+\s+full_key: (\S+)", text)
+    if missing:
+        return ConfigError(f"{missing.group(1)} has no value", f"add {missing.group(1)}=VALUE")
+    override = getattr(error, "override", None)
+    if override:
+        return ConfigError(f"cannot read the override {override!r}", "write KEY=VALUE; quote lists: 'KEY=[a,b]'")
+    first = re.sub(r"\s*\n\s*", "; ", texts[0]) if texts else type(error).__name__
+    return ConfigError(first, "see `skillarena run --help` for keys and `skillarena run --hydra-help` for the syntax")
+
+
+def _unknown_key(path: str) -> ConfigError:
+    parent, _, word = path.rpartition(".")
+    siblings = _keys_under(parent)
+    where = f"under `{parent}`" if parent else "at the top"
+    known = f"keys {where}: {', '.join(siblings)}" if siblings else "`skillarena run --cfg job` shows all keys"
+    return ConfigError(f"{path}: unknown key{nearest(word, siblings)}", known)
+
+
+def _keys_under(parent: str) -> list[str]:
+    """Keys of the default configuration below a dotted path, for suggestions."""
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+    from omegaconf import DictConfig, OmegaConf
+
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(CONF_DIR), version_base="1.3", job_name="skillarena"):
+        config = hydra_compose("config")
+    node = OmegaConf.select(config, parent) if parent else config
+    return [str(key) for key in node] if isinstance(node, DictConfig) else []
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    chain: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None:
+        chain.append(cause)
+        cause = cause.__cause__
+    return chain
+
+
+def _register_launcher() -> None:
+    """Hydra scans installed ``hydra_plugins``; an editable install is not found that way, so say it."""
+    from hydra.core.plugins import Plugins
+
+    from hydra_plugins.skillarena_launcher.shared import SharedLauncher
+
+    Plugins.instance().register(SharedLauncher)

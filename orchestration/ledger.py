@@ -1,0 +1,299 @@
+"""The durable record of one cell's finished episodes. Everything reported is recomputed from it.
+
+A cell folder holds
+
+* ``config.json``: the cell's identity, name, resolved settings and task list, written once;
+* ``trajectories.jsonl``: one line an episode, written before the episode's row;
+* ``episodes.jsonl``: one row an episode, append-only, flushed to disk one by one. An episode is finished when, and
+  only when, its row is complete. A second row of the same episode replaces the first (an infrastructure error that a
+  later run mended).
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from skillarena.conf.errors import ConfigError, DataError
+from skillarena.envs.interface import EndReason, Task
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeRow:
+    """One finished episode. Counters are defined here and nowhere else."""
+
+    episode_id: str
+    """sha256 of cell digest, task identity and seed."""
+    task_id: str
+    task_name: str
+    task_type: str
+    outcome: str
+    """One of ``EndReason``. Rows with ``infra_error`` have no scores and enter no mean."""
+    reward: float | None
+    """0 to 100 points as tables report it; None for ``infra_error``."""
+    success: bool | None
+    """The task was fully solved; None for ``infra_error``."""
+    score: float | None
+    """Final score on the simulator's own scale."""
+    env_steps: int
+    """Actions sent to the environment, refused ones included."""
+    llm_turns: int
+    """Replies the agent's backbone gave."""
+    invalid_actions: int
+    """Replies without an action plus actions the environment refused."""
+    skill_lookups: int
+    """Calls of selector tools inside the episode."""
+    prompt_tokens: int
+    """Prompt tokens of the agent's calls, cached ones included."""
+    cached_tokens: int
+    """The part of ``prompt_tokens`` the server took from its prefix cache."""
+    completion_tokens: int
+    """Completion tokens of the agent's calls."""
+    wasted_tokens: int
+    """Tokens of discarded replies; in no other count."""
+    tokens_estimated: bool
+    """At least one call's usage was estimated from text length."""
+    skills: tuple[str, ...]
+    """Ids of the selected skills in prompt order."""
+    selection_seconds: float
+    """Wall time of the selection when it was computed."""
+    selection_reused: bool
+    """The selection came from the store of earlier selections."""
+    selector_prompt_tokens: int
+    """Prompt tokens of the selector's online LLM calls."""
+    selector_completion_tokens: int
+    """Completion tokens of the selector's online LLM calls."""
+    pairs_scored: int
+    """Query-document pairs the reranker model scored for this selection."""
+    pairs_cached: int
+    """Query-document pairs the score cache answered."""
+    marks: tuple[str, ...]
+    """What was unusual about the selection (``Selection.marks``)."""
+    wall_seconds: float
+    """Time of the accepted attempt from reset to end."""
+    llm_seconds: float
+    """The part of ``wall_seconds`` spent waiting for the backbone."""
+    env_seconds: float
+    """The part of ``wall_seconds`` spent in the environment."""
+    attempts: int
+    """Attempts made, the accepted one included."""
+    finished_at: float
+    """Unix time."""
+    error: str = ""
+    """Reason of an ``infra_error``."""
+    trajectory_offset: int = -1
+    """Byte offset of the trajectory's line in ``trajectories.jsonl``; -1 when there is none."""
+
+    @property
+    def total_tokens(self) -> int:
+        """The agent's prompt plus completion tokens."""
+        return self.prompt_tokens + self.completion_tokens
+
+
+_FIELDS = {f.name for f in fields(EpisodeRow)}
+
+
+def _row(line: bytes) -> EpisodeRow | None:
+    try:
+        plain = orjson.loads(line)
+        plain["skills"], plain["marks"] = tuple(plain["skills"]), tuple(plain["marks"])
+        return EpisodeRow(**{key: value for key, value in plain.items() if key in _FIELDS})
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return None
+
+
+@dataclass(frozen=True)
+class LedgerContent:
+    """What a ledger file says."""
+
+    rows: tuple[EpisodeRow, ...]
+    """The last row of each episode, in order of first completion."""
+    damaged_lines: int = 0
+    """Lines that are no rows; their episodes count as unfinished."""
+
+
+def read_rows(cell_dir: Path) -> LedgerContent:
+    """All rows of a cell, tolerant of a torn last line. A missing file is an empty ledger."""
+    rows: dict[str, EpisodeRow] = {}
+    damaged = 0
+    path = cell_dir / "episodes.jsonl"
+    if path.exists():
+        with path.open("rb") as file:
+            for line in file:
+                row = _row(line)
+                if row is None:
+                    damaged += 1
+                else:
+                    rows[row.episode_id] = row
+    return LedgerContent(tuple(rows.values()), damaged)
+
+
+def read_trajectories(cell_dir: Path) -> Iterator[dict[str, Any]]:
+    """The trajectory of every finished episode, in ledger order."""
+    path = cell_dir / "trajectories.jsonl"
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for row in read_rows(cell_dir).rows:
+            if row.trajectory_offset >= 0:
+                file.seek(row.trajectory_offset)
+                yield orjson.loads(file.readline())
+
+
+def read_config(cell_dir: Path) -> dict[str, Any]:
+    """``config.json`` of a cell. Raises ``DataError`` when it is missing or broken."""
+    path = cell_dir / "config.json"
+    try:
+        plain: dict[str, Any] = orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise DataError(f"{path}: not a cell's configuration ({error})", "give the folder of one cell") from error
+    return plain
+
+
+def changed_keys(old: Any, new: Any, path: str = "") -> list[str]:
+    """Dotted keys whose values differ between two pieces of plain data."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        found = []
+        for key in sorted(old.keys() | new.keys()):
+            found += changed_keys(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
+        return found
+    return [] if old == new else [f"{path}: {old!r} -> {new!r}"]
+
+
+@dataclass
+class Ledger:
+    """The one writer of a cell folder. Use as a context manager; opening it takes the folder's lock."""
+
+    cell_dir: Path
+    identity: dict[str, Any]
+    """What the cell is (``Settings.identity``); must match what the folder already says."""
+    about: dict[str, Any]
+    """Further facts for readers of the folder: name, axes, settings; not compared."""
+    tasks: Sequence[Task]
+    rows: dict[str, EpisodeRow] = field(default_factory=dict)
+    """Last row by episode id, in order of first completion."""
+    _files: list[FileIO] = field(default_factory=list)
+
+    def __enter__(self) -> Ledger:
+        try:
+            self.cell_dir.mkdir(parents=True, exist_ok=True)
+            self._lock()
+            self._claim()
+            self._trajectories = self._open("trajectories.jsonl")
+            self._episodes = self._open("episodes.jsonl")
+        except OSError as error:
+            self.__exit__()
+            raise DataError(
+                f"{self.cell_dir}: cannot be written ({error.strerror or error})",
+                "free space or permissions there, or set output_dir to another folder",
+            ) from error
+        except BaseException:
+            self.__exit__()
+            raise
+        content = read_rows(self.cell_dir)
+        self.rows = {row.episode_id: row for row in content.rows}
+        if content.damaged_lines:
+            log.warning("%s: %d damaged lines; their episodes run again", self.cell_dir, content.damaged_lines)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files:
+            file.close()
+        self._files.clear()
+
+    def append(self, row: EpisodeRow, trajectory: dict[str, Any] | None = None) -> EpisodeRow:
+        """Record one finished episode; on return it is on disk.
+
+        Raises:
+            DataError: the disk refuses; nothing half-written counts.
+        """
+        try:
+            if trajectory is not None:
+                row = replace(row, trajectory_offset=_write_line(self._trajectories, trajectory))
+            _write_line(self._episodes, asdict(row))
+        except OSError as error:
+            raise DataError(
+                f"{self.cell_dir}: cannot record an episode ({error.strerror or error})",
+                "free some disk space and run the same command again; finished episodes are kept",
+            ) from error
+        self.rows[row.episode_id] = row
+        return row
+
+    def finished(self, episode_id: str) -> bool:
+        """True when the episode needs no further run; infrastructure errors are tried again."""
+        row = self.rows.get(episode_id)
+        return row is not None and row.outcome != EndReason.INFRA_ERROR
+
+    def _lock(self) -> None:
+        lock = FileIO(self.cell_dir / "lock", "w")
+        self._files.append(lock)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConfigError(
+                f"{self.cell_dir}: another process is running this cell", "wait for it, or stop it first"
+            ) from None
+
+    def _claim(self) -> None:
+        path = self.cell_dir / "config.json"
+        if not path.exists():
+            plain = {
+                "identity": self.identity,
+                **self.about,
+                "tasks": [{"id": task.id, "name": task.name, "type": task.task_type} for task in self.tasks],
+            }
+            part = path.with_suffix(".tmp")
+            part.write_bytes(orjson.dumps(plain, option=orjson.OPT_INDENT_2))
+            part.replace(path)
+            return
+        changed = changed_keys(read_config(self.cell_dir)["identity"], orjson.loads(orjson.dumps(self.identity)))
+        if changed:
+            raise ConfigError(
+                f"{self.cell_dir} holds a cell with another configuration; changed keys:\n  " + "\n  ".join(changed),
+                "leave cell_dir out (each configuration gets its own folder) or name another folder",
+            )
+
+    def _open(self, name: str) -> FileIO:
+        """Open for appending after cutting off a torn last line (a process that died while writing)."""
+        file = FileIO(self.cell_dir / name, "a+")
+        self._files.append(file)
+        size = file.seek(0, os.SEEK_END)
+        whole = _end_of_last_line(file, size)
+        if whole < size:
+            log.warning("%s/%s: the last line was torn and is dropped", self.cell_dir, name)
+            file.truncate(whole)
+        return file
+
+
+def _end_of_last_line(file: FileIO, size: int) -> int:
+    """Offset just behind the last line feed; 0 when there is none."""
+    end = size
+    while end > 0:
+        begin = max(0, end - 65536)
+        file.seek(begin)
+        at = file.read(end - begin).rfind(b"\n")
+        if at >= 0:
+            return begin + at + 1
+        end = begin
+    return 0
+
+
+def _write_line(file: FileIO, plain: Any) -> int:
+    """Append one JSON line and wait until it is on disk; returns its offset."""
+    offset = file.seek(0, os.SEEK_END)
+    line = orjson.dumps(plain) + b"\n"
+    if file.write(line) != len(line):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    os.fsync(file.fileno())
+    return offset

@@ -1,0 +1,119 @@
+"""Progress while episodes run: a live table on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from skillarena.envs.interface import EndReason
+
+if TYPE_CHECKING:
+    from skillarena.orchestration.driver import CellState
+
+
+class Progress:
+    """Draws the cells of a sweep.
+
+    Args:
+        console: where to draw; not a terminal: plain lines.
+        every_s: seconds between plain lines.
+    """
+
+    def __init__(self, console: Console, every_s: float) -> None:
+        self._console = console
+        self._every_s = every_s
+        self._live: Live | None = None
+        self._states: Sequence[CellState] = ()
+        self._started = self._last = time.monotonic()
+        self._done_at_start = 0
+
+    def start(self, cells: Sequence[CellState]) -> None:
+        """Begin to draw."""
+        self._states = cells
+        self._started = time.monotonic()
+        self._done_at_start = sum(state.done for state in cells)
+        resumed = sum(state.resumed for state in cells)
+        total = sum(len(state.cell.tasks) for state in cells)
+        found = f"; {resumed} finished earlier" if resumed else ""
+        self._console.print(f"{len(cells)} {'cell' if len(cells) == 1 else 'cells'}, {total} episodes{found}")
+        if self._console.is_terminal:
+            self._live = Live(self._table(), console=self._console, refresh_per_second=4, transient=True)
+            self._live.start()
+
+    def tick(self) -> None:
+        """Redraw when due."""
+        now = time.monotonic()
+        if self._live is not None:
+            self._live.update(self._table())
+        elif now - self._last >= self._every_s:
+            self._last = now
+            self._console.print(self._line(), soft_wrap=True)
+
+    def stop(self) -> None:
+        """Remove the live table, or print the last line."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+        elif self._states:
+            self._console.print(self._line(), soft_wrap=True)
+
+    def _eta(self) -> str:
+        done = sum(state.done for state in self._states)
+        total = sum(len(state.cell.tasks) for state in self._states)
+        played = done - self._done_at_start
+        if done == total:
+            return f"took {_clock(time.monotonic() - self._started)}"
+        if not played:
+            return "ETA -"
+        return f"ETA {_clock((time.monotonic() - self._started) / played * (total - done))}"
+
+    def _line(self) -> str:
+        done = sum(state.done for state in self._states)
+        total = sum(len(state.cell.tasks) for state in self._states)
+        rewards = [reward for state in self._states for reward in _rewards(state)]
+        tokens = sum(_tokens(state) for state in self._states)
+        mean = f"{sum(rewards) / len(rewards):.1f}" if rewards else "-"
+        faults = sum(_faults(state) for state in self._states)
+        fault_note = f", {faults} infra errors" if faults else ""
+        return f"{done}/{total} episodes, mean reward {mean}, {tokens:,} tokens{fault_note}, {self._eta()}"
+
+    def _table(self) -> Table:
+        table = Table(title=self._line(), title_justify="left", box=None, pad_edge=False)
+        table.add_column("cell")
+        for heading in ("episodes", "mean reward", "tokens"):
+            table.add_column(heading, justify="right")
+        table.add_column("")
+        for state in self._states:
+            rewards = _rewards(state)
+            table.add_row(
+                Text(state.cell.name),
+                f"{state.done}/{len(state.cell.tasks)}",
+                f"{sum(rewards) / len(rewards):.1f}" if rewards else "-",
+                f"{_tokens(state):,}",
+                Text(state.error.splitlines()[0] if state.error else "", style="red"),
+            )
+        return table
+
+
+def _rewards(state: CellState) -> list[float]:
+    return [row.reward for row in state.ledger.rows.values() if row.reward is not None]
+
+
+def _tokens(state: CellState) -> int:
+    return sum(row.total_tokens for row in state.ledger.rows.values())
+
+
+def _faults(state: CellState) -> int:
+    return sum(row.outcome == EndReason.INFRA_ERROR for row in state.ledger.rows.values())
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}"

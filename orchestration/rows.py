@@ -1,0 +1,90 @@
+"""From what came back of an episode to its ledger row."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from skillarena.envs.interface import EndReason
+from skillarena.orchestration.ledger import EpisodeRow
+from skillarena.orchestration.schedule import Ready, Unit
+from skillarena.orchestration.trajectory import Trajectory
+
+
+def row_of(ready: Ready, trajectory: Trajectory, attempts: int) -> EpisodeRow:
+    """The row of an episode that was played to its end."""
+    usage, selection = trajectory.usage, ready.selection
+    normalised = ("action_normalised",) if trajectory.normalised_actions else ()
+    return EpisodeRow(
+        **_identity(ready.unit),
+        outcome=trajectory.outcome.value,
+        reward=trajectory.reward,
+        success=trajectory.won,
+        score=trajectory.score,
+        env_steps=trajectory.env_steps,
+        llm_turns=trajectory.llm_turns,
+        invalid_actions=trajectory.invalid_actions,
+        skill_lookups=trajectory.skill_lookups,
+        prompt_tokens=usage.prompt_tokens,
+        cached_tokens=usage.cached_tokens,
+        completion_tokens=usage.completion_tokens,
+        wasted_tokens=usage.wasted_tokens,
+        tokens_estimated=usage.estimated,
+        skills=trajectory.skills,
+        selection_seconds=selection.cost.seconds,
+        selection_reused=ready.reused,
+        selector_prompt_tokens=selection.cost.prompt_tokens,
+        selector_completion_tokens=selection.cost.completion_tokens,
+        pairs_scored=selection.cost.pairs_scored,
+        pairs_cached=selection.cost.pairs_cached,
+        marks=(*selection.marks, *normalised),
+        wall_seconds=trajectory.seconds,
+        llm_seconds=trajectory.llm_seconds,
+        env_seconds=trajectory.env_seconds,
+        attempts=attempts,
+        finished_at=time.time(),
+    )
+
+
+def lost_row(unit: Unit, attempts: int, reason: str) -> EpisodeRow:
+    """The row of an episode that no attempt could finish."""
+    return EpisodeRow(
+        **_identity(unit),
+        outcome=EndReason.INFRA_ERROR.value,
+        reward=None,
+        success=None,
+        score=None,
+        env_steps=0,
+        llm_turns=0,
+        invalid_actions=0,
+        skill_lookups=0,
+        prompt_tokens=0,
+        cached_tokens=0,
+        completion_tokens=0,
+        wasted_tokens=0,
+        tokens_estimated=False,
+        skills=(),
+        selection_seconds=0.0,
+        selection_reused=False,
+        selector_prompt_tokens=0,
+        selector_completion_tokens=0,
+        pairs_scored=0,
+        pairs_cached=0,
+        marks=(),
+        wall_seconds=0.0,
+        llm_seconds=0.0,
+        env_seconds=0.0,
+        attempts=attempts,
+        finished_at=time.time(),
+        error=reason,
+    )
+
+
+def _identity(unit: Unit) -> dict[str, Any]:
+    task = unit.task
+    return {
+        "episode_id": unit.episode_id,
+        "task_id": task.id,
+        "task_name": task.name,
+        "task_type": task.task_type,
+    }

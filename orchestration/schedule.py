@@ -1,0 +1,174 @@
+"""Which episode runs next: the bookkeeping of a sweep without any processes.
+
+Work units are (cell, task) pairs of all cells in one queue. A unit first needs its selection, then a rollout slot.
+Units that want the same selection share one computation. Nothing waits for a whole cell.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from skillarena.envs.interface import Task
+from skillarena.orchestration.cells import Cell
+from skillarena.selectors.interface import Selection
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One episode to be played."""
+
+    cell: Cell
+    task: Task
+    episode_id: str
+
+    @property
+    def selection_key(self) -> str:
+        """Digest of the selection this unit needs."""
+        return self.cell.selection_key(self.task)
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A unit with its selection."""
+
+    unit: Unit
+    selection: Selection
+    reused: bool
+    """The selection was not computed for this unit."""
+
+
+@dataclass
+class Schedule:
+    """Queues of a sweep.
+
+    Args:
+        units: everything to do, in the order it should start.
+        max_attempts: tries of one unit before it is given up.
+        retry_wait_s: seconds before the second try; doubles each time.
+        clock: monotonic seconds.
+    """
+
+    units: Iterable[Unit]
+    max_attempts: int
+    retry_wait_s: float
+    clock: Callable[[], float]
+    _to_select: deque[Unit] = field(default_factory=deque)
+    _selecting: dict[str, list[Unit]] = field(default_factory=dict)
+    _ready: deque[Ready] = field(default_factory=deque)
+    _later: list[tuple[float, int, Ready | Unit]] = field(default_factory=list)
+    _order: itertools.count[int] = field(default_factory=itertools.count)
+    _attempts: dict[str, int] = field(default_factory=dict)
+    _dropped: set[str] = field(default_factory=set)
+    _open: int = 0
+
+    def __post_init__(self) -> None:
+        self._to_select.extend(self.units)
+        self._open = len(self._to_select)
+
+    @property
+    def open(self) -> int:
+        """Units neither finished nor given up."""
+        return self._open
+
+    @property
+    def ready(self) -> int:
+        """Units waiting for a rollout slot."""
+        return len(self._ready)
+
+    def next_to_select(self) -> Unit | None:
+        """The next unit whose selection nobody is computing yet; the caller computes it or looks it up."""
+        self._wake()
+        while self._to_select:
+            unit = self._to_select.popleft()
+            if unit.selection_key in self._selecting:
+                self._selecting[unit.selection_key].append(unit)
+                continue
+            self._selecting[unit.selection_key] = [unit]
+            return unit
+        return None
+
+    def selected(self, key: str, selection: Selection, *, stored: bool) -> None:
+        """A selection is known: every unit waiting for it becomes ready.
+
+        Args:
+            key: the selection's key.
+            selection: the outcome.
+            stored: it came from the store, so even the first unit reuses it.
+        """
+        for position, unit in enumerate(self._selecting.pop(key, [])):
+            self._ready.append(Ready(unit, selection, reused=stored or position > 0))
+
+    def selection_failed(self, key: str) -> list[Unit]:
+        """A selection's worker was lost: its units try again later; those out of attempts are returned and closed."""
+        return [unit for unit in self._selecting.pop(key, []) if not self._again(unit)]
+
+    def next_ready(self) -> Ready | None:
+        """The next unit to play."""
+        self._wake()
+        return self._ready.popleft() if self._ready else None
+
+    def attempts(self, unit: Unit) -> int:
+        """Failed attempts of a unit so far."""
+        return self._attempts.get(unit.episode_id, 0)
+
+    def finished(self, unit: Unit) -> None:
+        """A unit has its final row."""
+        self._open -= 1
+
+    def failed(self, ready: Ready, *, at_fault: bool = True) -> bool:
+        """An attempt was lost. Returns False when the unit is out of attempts and now closed.
+
+        Args:
+            ready: the unit that was playing.
+            at_fault: False for bystanders of another unit's fault, whose attempt is not counted.
+        """
+        if not at_fault and ready.unit.cell.id not in self._dropped:
+            self._ready.appendleft(ready)
+            return True
+        return self._again(ready)
+
+    def drop_cell(self, cell: Cell) -> None:
+        """Forget all queued units of a cell; those playing may still finish."""
+        self._dropped.add(cell.id)
+        before = self._queued()
+        self._to_select = deque(unit for unit in self._to_select if unit.cell.id != cell.id)
+        self._ready = deque(ready for ready in self._ready if ready.unit.cell.id != cell.id)
+        self._later = [item for item in self._later if _unit(item[2]).cell.id != cell.id]
+        heapq.heapify(self._later)
+        for key, waiting in self._selecting.items():
+            self._selecting[key] = [unit for unit in waiting if unit.cell.id != cell.id]
+        self._open -= before - self._queued()
+
+    def _queued(self) -> int:
+        waiting = sum(len(units) for units in self._selecting.values())
+        return len(self._to_select) + len(self._ready) + len(self._later) + waiting
+
+    def _again(self, item: Ready | Unit) -> bool:
+        """Queue another attempt; False when there is none left. A dropped cell's unit is closed silently."""
+        unit = _unit(item)
+        if unit.cell.id in self._dropped:
+            self._open -= 1
+            return True
+        made = self._attempts[unit.episode_id] = self.attempts(unit) + 1
+        if made >= self.max_attempts:
+            self._open -= 1
+            return False
+        due = self.clock() + self.retry_wait_s * 2 ** (made - 1)
+        heapq.heappush(self._later, (due, next(self._order), item))
+        return True
+
+    def _wake(self) -> None:
+        while self._later and self._later[0][0] <= self.clock():
+            item = heapq.heappop(self._later)[2]
+            if isinstance(item, Ready):
+                self._ready.append(item)
+            else:
+                self._to_select.append(item)
+
+
+def _unit(item: Ready | Unit) -> Unit:
+    return item.unit if isinstance(item, Ready) else item

@@ -1,0 +1,43 @@
+"""Selections kept on disk: one for each selector configuration, library and task, whatever the backbone and seed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import orjson
+
+from skillarena.selectors.cache import DiskCache
+from skillarena.selectors.interface import SelectedSkill, Selection, SelectionCost
+
+
+class SelectionStore:
+    """Selections by their key (``Cell.selection_key``); only the driver reads and writes it."""
+
+    def __init__(self, cache_dir: Path) -> None:
+        self._cache = DiskCache(cache_dir / "selections.sqlite")
+
+    def get(self, key: str) -> Selection | None:
+        """The stored selection, or None."""
+        stored = self._cache.get_many([bytes.fromhex(key)]).get(bytes.fromhex(key))
+        return None if stored is None else selection_from_json(stored)
+
+    def put(self, key: str, selection: Selection) -> None:
+        """Keep a selection."""
+        self._cache.put_many({bytes.fromhex(key): selection_to_json(selection)})
+
+
+def selection_to_json(selection: Selection) -> bytes:
+    """A selection as JSON."""
+    return orjson.dumps(asdict(selection), option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def selection_from_json(data: bytes) -> Selection:
+    """The inverse of ``selection_to_json``."""
+    plain = orjson.loads(data)
+    return Selection(
+        skills=tuple(SelectedSkill(**skill) for skill in plain["skills"]),
+        marks=tuple(plain["marks"]),
+        details=plain["details"],
+        cost=SelectionCost(**plain["cost"]),
+    )

@@ -1,0 +1,168 @@
+"""The configuration as frozen, checked, plain data."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from skillarena.conf.errors import ConfigError, nearest
+from skillarena.orchestration.agent_settings import AgentSettings
+
+PARTS = ("benchmark", "library", "embedder", "reranker", "parser", "selector", "backbone")
+"""Sections that name a class with ``_target_`` and pass it their other keys."""
+
+_WHERE_NOT_WHAT = {
+    "benchmark": {
+        "data",
+        "cache_dir",
+        "java",
+        "jvm_heap_mb",
+        "start_deadline_s",
+        "call_deadline_s",
+        "gold_deadline_s",
+        "deadline_s",
+        "allow_partial",
+    },
+    "backbone": {
+        "api_key_env",
+        "connect_timeout_s",
+        "timeout_s",
+        "max_retries",
+        "max_wait_s",
+        "trust_env",
+        "latency_s",
+    },
+    "library": {"paths"},  # the library's fingerprint stands for its content
+    "agent": {"env_deadline_s"},
+    "embedder": {"batch_size", "device"},
+    "reranker": {"batch_size", "device"},
+}
+"""Keys that say where or how fast, not what: they do not change a cell's identity."""
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RunSettings(_Frozen):
+    """Scheduling, retries and reporting; ``conf/run/default.yaml`` explains each key."""
+
+    max_attempts: int = Field(3, ge=1, le=20)
+    retry_wait_s: float = Field(2.0, ge=0, le=3600)
+    episode_timeout_s: float = Field(1800.0, gt=0)
+    selection_timeout_s: float = Field(1800.0, gt=0)
+    on_cell_error: Literal["continue", "stop"] = "continue"
+    bootstrap_resamples: int = Field(10_000, ge=100, le=1_000_000)
+    progress_every_s: float = Field(10.0, gt=0)
+
+
+class ClusterSettings(_Frozen):
+    """Ray processes; ``conf/cluster/local.yaml`` explains each key."""
+
+    name: str = "local"
+    rollout_workers: int | None = Field(None, ge=1, le=4096)
+    episodes_per_worker: int = Field(2, ge=1, le=256)
+    selection_workers: int = Field(1, ge=1, le=256)
+    start_timeout_s: float = Field(120.0, gt=0)
+
+
+class TrackingSettings(_Frozen):
+    """MLflow; ``conf/tracking/mlflow.yaml`` explains each key."""
+
+    name: str = "mlflow"
+    enabled: bool = True
+    uri: str | None = None
+    experiment: str = Field("skillarena", min_length=1)
+    flush_every_s: float = Field(5.0, gt=0)
+    timeout_s: float = Field(60.0, gt=0)
+
+
+class Settings(_Frozen):
+    """One cell's resolved configuration. Plain data only, so it can cross to any process."""
+
+    benchmark: dict[str, Any]
+    library: dict[str, Any]
+    embedder: dict[str, Any]
+    reranker: dict[str, Any]
+    parser: dict[str, Any]
+    selector: dict[str, Any]
+    backbone: dict[str, Any]
+    agent: AgentSettings
+    run: RunSettings
+    cluster: ClusterSettings
+    tracking: TrackingSettings
+    seed: int = Field(0, ge=0, lt=2**63)
+    output_dir: str = Field(min_length=1)
+    cell_dir: str | None = None
+    cache_dir: str | None = None
+
+    def identity(self, library_fingerprint: str) -> dict[str, Any]:
+        """What makes this cell different from another: results can depend on nothing else.
+
+        Args:
+            library_fingerprint: digest of the skill library's content; it replaces the library's paths.
+        """
+        parts: dict[str, Any] = {
+            part: {key: value for key, value in getattr(self, part).items() if key not in _WHERE_NOT_WHAT.get(part, ())}
+            for part in PARTS
+        }
+        parts["library"]["fingerprint"] = library_fingerprint
+        parts["agent"] = self.agent.model_dump(mode="json", exclude=_WHERE_NOT_WHAT["agent"])
+        parts["seed"] = self.seed
+        return parts
+
+
+def digest(plain: Any) -> str:
+    """SHA-256 hex digest of plain data, independent of key order."""
+    return hashlib.sha256(orjson.dumps(plain, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def label(section: Mapping[str, Any]) -> str:
+    """The readable name of a part: its ``name`` key, else the last word of its ``_target_``."""
+    return str(section.get("name") or str(section.get("_target_", "?")).rsplit(".", 1)[-1])
+
+
+def validate(raw: Mapping[str, Any]) -> Settings:
+    """Turn a resolved configuration into settings.
+
+    Raises:
+        ConfigError: listing every unknown key (with the nearest known one) and every value out of range.
+    """
+    try:
+        settings = Settings.model_validate(dict(raw))
+    except ValidationError as error:
+        raise ConfigError(
+            _explain(error), "correct these keys; `skillarena run --cfg job` shows all of them"
+        ) from error
+    for part in PARTS:
+        if "_target_" not in getattr(settings, part):
+            raise ConfigError(
+                f"{part}: no `_target_`, so there is no class to build",
+                f"choose a file with {part}=NAME, or set {part}._target_ to your own class",
+            )
+    return settings
+
+
+def _explain(error: ValidationError) -> str:
+    lines = []
+    for problem in error.errors():
+        path = ".".join(str(step) for step in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            lines.append(f"{path}: unknown key{nearest(str(problem['loc'][-1]), _fields_at(problem['loc'][:-1]))}")
+        else:
+            lines.append(f"{path}: {problem['msg'].lower()} (got {problem['input']!r})")
+    return "\n  ".join(lines)
+
+
+def _fields_at(path: tuple[int | str, ...]) -> list[str]:
+    model: type[BaseModel] = Settings
+    for step in path:
+        annotation = model.model_fields[str(step)].annotation
+        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+            return []
+        model = annotation
+    return list(model.model_fields)

@@ -1,0 +1,113 @@
+"""Aggregates of a cell's episodes: pure functions from rows to numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from skillarena.envs.interface import EndReason
+from skillarena.orchestration.ledger import EpisodeRow
+
+MEASURES: dict[str, Callable[[EpisodeRow], float]] = {
+    "reward": lambda row: float(row.reward or 0.0),
+    "success": lambda row: float(bool(row.success)),
+    "env_steps": lambda row: row.env_steps,
+    "llm_turns": lambda row: row.llm_turns,
+    "invalid_actions": lambda row: row.invalid_actions,
+    "skill_lookups": lambda row: row.skill_lookups,
+    "prompt_tokens": lambda row: row.prompt_tokens,
+    "cached_tokens": lambda row: row.cached_tokens,
+    "completion_tokens": lambda row: row.completion_tokens,
+    "total_tokens": lambda row: row.total_tokens,
+    "selector_tokens": lambda row: row.selector_prompt_tokens + row.selector_completion_tokens,
+    "skills_selected": lambda row: len(row.skills),
+    "pairs_scored": lambda row: row.pairs_scored + row.pairs_cached,
+    "selection_seconds": lambda row: row.selection_seconds,
+    "wall_seconds": lambda row: row.wall_seconds,
+}
+"""Per-episode measures, by the name MLflow, tables and summaries use. Rows of infrastructure errors have none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean with its 95 % percentile-bootstrap interval."""
+
+    mean: float
+    low: float | None
+    """None with fewer than two episodes."""
+    high: float | None
+    """None with fewer than two episodes."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a cell's finished episodes say."""
+
+    expected: int
+    """Tasks of the cell."""
+    scored: int
+    """Episodes with an outcome other than ``infra_error``; the means are over these."""
+    infra_errors: int
+    outcomes: dict[str, int]
+    """Episodes by outcome."""
+    marks: dict[str, int]
+    """Scored episodes by mark (``EpisodeRow.marks``), plus those with ``tokens_estimated``."""
+    estimates: dict[str, Estimate]
+    """By the names of ``MEASURES``; empty without scored episodes."""
+
+    @property
+    def complete(self) -> bool:
+        """Every task of the cell has a scored episode."""
+        return self.scored == self.expected
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {**asdict(self), "complete": self.complete}
+
+
+def bootstrap_mean(values: Sequence[float], resamples: int) -> Estimate:
+    """Mean and 95 % percentile-bootstrap interval, seeded, so equal input gives equal output."""
+    data = np.asarray(values, dtype=np.float64)
+    mean = float(data.mean())
+    if len(data) < 2:
+        return Estimate(mean, None, None)
+    if np.ptp(data) == 0:
+        return Estimate(mean, mean, mean)
+    from scipy.stats import bootstrap
+
+    interval = bootstrap(
+        (data,), np.mean, n_resamples=resamples, method="percentile", batch=1000, rng=np.random.default_rng(0)
+    ).confidence_interval
+    return Estimate(mean, float(interval.low), float(interval.high))
+
+
+def summarise(rows: Sequence[EpisodeRow], task_ids: Sequence[str], resamples: int) -> Summary:
+    """Aggregate a cell.
+
+    Args:
+        rows: ledger rows in any order; they are put into task order first, so that the order in which episodes
+            happened to finish changes nothing.
+        task_ids: the cell's tasks.
+        resamples: bootstrap resamples.
+    """
+    by_task = {row.task_id: row for row in rows}
+    ordered = [by_task[task_id] for task_id in task_ids if task_id in by_task]
+    scored = [row for row in ordered if row.outcome != EndReason.INFRA_ERROR]
+    marks = Counter(mark for row in scored for mark in row.marks)
+    estimated = sum(row.tokens_estimated for row in scored)
+    return Summary(
+        expected=len(task_ids),
+        scored=len(scored),
+        infra_errors=len(ordered) - len(scored),
+        outcomes=dict(sorted(Counter(row.outcome for row in ordered).items())),
+        marks=dict(sorted((marks + Counter({"tokens_estimated": estimated})).items())),
+        estimates={
+            name: bootstrap_mean([measure(row) for row in scored], resamples) for name, measure in MEASURES.items()
+        }
+        if scored
+        else {},
+    )

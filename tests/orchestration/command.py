@@ -1,0 +1,58 @@
+"""Running the real command line in tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from skillarena.orchestration.ledger import EpisodeRow, read_rows
+
+TIMES = {"selection_seconds", "selection_reused", "wall_seconds", "llm_seconds", "env_seconds", "finished_at"}
+"""Fields that may differ between two runs of the same cell."""
+
+
+def command(*arguments: str) -> list[str]:
+    """The command line of ``skillarena`` with this interpreter."""
+    return [sys.executable, "-m", "skillarena.orchestration.cli", *arguments]
+
+
+def environment(cache: Path, **extra: str) -> dict[str, str]:
+    """This process's environment with a cache folder of its own."""
+    return {**os.environ, "SKILLARENA_CACHE": str(cache), "COLUMNS": "200", **extra}
+
+
+def run_command(
+    *arguments: str, cache: Path, cwd: Path, timeout: float = 280, **extra: str
+) -> subprocess.CompletedProcess[str]:
+    """Run ``skillarena`` to its end."""
+    return subprocess.run(
+        command(*arguments),
+        cwd=cwd,
+        env=environment(cache, **extra),
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def cells(output: Path) -> list[Path]:
+    """Cell folders below an output folder."""
+    return sorted((output / "cells").iterdir())
+
+
+def comparable(rows: tuple[EpisodeRow, ...]) -> dict[str, dict[str, Any]]:
+    """Rows by task without what may differ between two runs."""
+    plain = {}
+    for row in rows:
+        fields = {name: getattr(row, name) for name in EpisodeRow.__slots__}
+        plain[row.task_id] = {k: v for k, v in fields.items() if k not in TIMES | {"trajectory_offset", "attempts"}}
+    return plain
+
+
+def rows_of(cell: Path) -> tuple[EpisodeRow, ...]:
+    """Rows of a cell folder."""
+    return read_rows(cell).rows

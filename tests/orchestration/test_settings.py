@@ -1,0 +1,116 @@
+"""Configuration is composed by Hydra, checked once, and every mistake says what to write instead."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from skillarena.conf.errors import ConfigError
+from skillarena.orchestration.assembly import build, check_options
+from skillarena.orchestration.hydra_run import CONF_DIR, compose
+from skillarena.orchestration.settings import PARTS, Settings, digest
+
+
+def test_every_choice_of_every_group_composes_and_names_options_its_class_knows() -> None:
+    groups = [*PARTS, "agent", "run", "cluster", "tracking"]
+    seen = 0
+    for group in groups:
+        for path in sorted((CONF_DIR / group).glob("*.yaml")):
+            missing = [line.split(":")[0].strip() for line in path.read_text().splitlines() if ": ???" in line]
+            where = "parser.model" if path.stem == "llm" else group
+            extra = [f"{where}.{key}=[bundled]" if key == "paths" else f"{where}.{key}=m" for key in missing]
+            settings = compose([f"{group}={path.stem}", *extra])
+            if group in PARTS:
+                check_options(getattr(settings, group), group)
+            seen += 1
+    assert seen >= 20
+
+
+def test_every_experiment_composes() -> None:
+    for path in (CONF_DIR / "experiment").glob("*.yaml"):
+        assert isinstance(compose([f"experiment={path.stem}"]), Settings)
+
+
+def test_every_key_of_every_choice_has_a_comment() -> None:
+    bare = []
+    for path in sorted(CONF_DIR.glob("*/*.yaml")):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            key = line.split("#")[0].strip()
+            explains_itself = key.endswith(":") or key.startswith(("- ", "name:", "_target_:"))
+            if key and not explains_itself and "#" not in line and path.parent.name != "experiment":
+                bare.append(f"{path.relative_to(CONF_DIR)}:{number}: {line}")
+    assert bare == []
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (["selector.kk=3"], "did you mean 'k'"),
+        (["selector=skilreranker"], "did you mean 'skillreranker'"),
+        (["+selector.kk=3"], "did you mean 'k'"),
+        (["bakbone=simulated"], "did you mean 'backbone'"),
+        (["run.max_attemps=3"], "did you mean 'max_attempts'"),
+        (["+run.max_attemps=3"], "did you mean 'max_attempts'"),
+        (["run.max_attempts=0"], "greater than or equal to 1"),
+        (["seed=-1"], "greater than or equal to 0"),
+        (["run.on_cell_error=explode"], "'continue' or 'stop'"),
+        (["backbone=openai_compatible"], "backbone.model has no value"),
+        (["selector._target_=no.such.Thing"], "cannot import"),
+        (["selector.k=3.5.6"], "selector: k must be a whole number"),
+        (["selector.k=[1"], "selector.k"),
+    ],
+)
+def test_a_mistake_names_the_key_and_what_to_write_instead(overrides: list[str], expected: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        settings = compose(overrides)
+        build(settings.selector, "selector", parts=_Parts())
+    assert expected in str(caught.value)
+    assert caught.value.fix
+
+
+class _Parts:
+    library = range(100)
+
+
+def test_the_identity_ignores_where_things_are_and_sees_what_they_are() -> None:
+    base = compose([]).identity("f")
+    for same in (["output_dir=elsewhere"], ["run.max_attempts=9"], ["tracking.enabled=false"], ["benchmark.data=/x"]):
+        assert compose(same).identity("f") == base, same
+    for other in (
+        ["seed=1"],
+        ["selector.k=9"],
+        ["benchmark.limit=3"],
+        ["benchmark.max_steps=5"],
+        ["backbone.slip_covered=0.1"],
+    ):
+        assert digest(compose(other).identity("f")) != digest(base), other
+    assert digest(compose([]).identity("another library")) != digest(base)
+
+
+def test_settings_are_frozen_plain_data() -> None:
+    import pickle
+
+    settings = compose([])
+    assert pickle.loads(pickle.dumps(settings)) == settings
+    assert yaml.safe_load(yaml.safe_dump(settings.model_dump(mode="json")))["seed"] == 0
+
+
+def test_help_answers_without_heavy_imports() -> None:
+    code = (
+        "import sys\n"
+        "from skillarena.orchestration import cli\n"
+        "heavy = {'ray', 'torch', 'mlflow', 'hydra', 'textworld', 'pydantic', 'numpy'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_selectors_has_no_init_file_so_the_standard_library_keeps_its_module() -> None:
+    root = Path(__file__).resolve().parents[2]
+    assert not (root / "selectors" / "__init__.py").exists()
+    code = "import selectors, asyncio; assert selectors.DefaultSelector; import skillarena.selectors.interface"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=root)
