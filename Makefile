@@ -67,7 +67,7 @@ $(VENV)/bin/uv:
 
 $(VENV)/.demo $(VENV)/.dev: $(VENV)/.%: pyproject.toml requirements.lock | $(VENV)/bin/uv
 	@echo "== installing SkillArena with its '$*' packages into $(VENV) (minutes on first use)"
-	$(BIN)/uv pip install --python $(BIN)/python --quiet --compile-bytecode $(if $(TORCH_BACKEND),--torch-backend $(TORCH_BACKEND)) \
+	@$(BIN)/uv pip install --python $(BIN)/python --quiet --compile-bytecode $(if $(TORCH_BACKEND),--torch-backend $(TORCH_BACKEND)) \
 	  --constraint requirements.lock --editable '.[$*]'
 	@touch $@
 

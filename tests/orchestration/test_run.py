@@ -9,6 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from command import cells, command, comparable, environment, rows_of, run_command
 
@@ -183,3 +184,35 @@ def test_select_explains_parse_edges_flow_stages_and_choice(cache: Path, tmp_pat
     )
     plain = json.loads(as_json.stdout)
     assert 1 <= len(plain["skills"]) <= len(plain["details"]["stages"])
+
+
+def test_a_killed_rollout_worker_is_replaced_and_its_episodes_are_played_again(
+    finished: tuple[Path, subprocess.CompletedProcess[str]], cache: Path, tmp_path: Path
+) -> None:
+    process = subprocess.Popen(
+        command("run", *FEW, "backbone.latency_s=0.15", "run.retry_wait_s=0.1"),
+        cwd=tmp_path,
+        env=environment(cache),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    ledger = tmp_path / "outputs" / "cells"
+    deadline = time.monotonic() + 200
+    while time.monotonic() < deadline and not (ledger.exists() and any(rows_of(cell) for cell in ledger.iterdir())):
+        time.sleep(0.05)
+    workers = [
+        child
+        for child in psutil.Process(process.pid).children(recursive=True)
+        if "ray::RolloutWorker" in " ".join(child.cmdline())
+    ]
+    assert workers
+    workers[0].kill()
+    _, err = process.communicate(timeout=240)
+    assert process.returncode == 0, err
+    assert "a new one takes its place" in err
+    (cell,) = cells(tmp_path / "outputs")
+    (undisturbed,) = cells(finished[0] / "outputs")
+    assert len((cell / "episodes.jsonl").read_text().splitlines()) == 6
+    assert comparable(rows_of(cell)) == comparable(rows_of(undisturbed))
+    assert any(row.attempts > 1 for row in rows_of(cell))
