@@ -57,10 +57,11 @@ def test_a_corrupt_game_file(cache: Path, tmp_path: Path) -> None:
     from skillarena.envs.alfworld_generator import generate
 
     data = tmp_path / "data"
-    games = generate(data, "valid_seen", games_per_type=1, seed=5)
-    games[0].write_text('{"pddl_domain": "(define')
+    (game, *_) = generate(data, "generated_seen", games_per_type=1, seed=5)
+    game.write_text('{"pddl_domain": "(define')
+    (data / "json_2.1.1" / "generated_seen").rename(data / "json_2.1.1" / "valid_seen")
     text = refuse(cache, tmp_path, "benchmark.split=valid_seen", f"benchmark.data={data}", "benchmark.limit=3")
-    assert games[0].name in text
+    assert game.parent.name in text
 
 
 def test_an_unreadable_skill(cache: Path, tmp_path: Path) -> None:

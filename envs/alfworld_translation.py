@@ -1,0 +1,126 @@
+"""Grounded ALFWorld games: made once on a machine, then read from disk or memory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import zlib
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from skillarena.conf.errors import DataError, EnvError
+
+FORMAT = 1
+"""Raised by every change of ``Translation``: files on disk belong to one format."""
+
+KEPT_IN_MEMORY = 16
+"""Translations a process keeps; one takes 0.3 to 3 MB."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """A PDDL problem in the form Fast Downward plays, with what it takes to name and describe its parts."""
+
+    sas: str
+    """The grounded task in Fast Downward's SAS format."""
+    objects: dict[str, str]
+    """Type of each object."""
+    supertypes: dict[str, list[str]]
+    """Each type with the types it counts as, itself included."""
+    parameters: dict[str, list[list[str]]]
+    """Name and type of the parameters of each action, in order."""
+    changing: list[str]
+    """Predicates that some action changes."""
+    initial: list[list[str]]
+    """The facts of the problem: predicate and objects."""
+
+
+@lru_cache(maxsize=KEPT_IN_MEMORY)
+def translation_of(domain: str, problem: str, cache_dir: Path, deadline_s: float) -> Translation:
+    """The translation of a game, from memory, from ``cache_dir``, or made now in a child process.
+
+    Args:
+        domain: PDDL domain.
+        problem: PDDL problem.
+        cache_dir: folder of stored translations; made when missing.
+        deadline_s: seconds that making one may take.
+
+    Raises:
+        DataError: the translator refuses the PDDL.
+        EnvError: the translator is missing, late or killed, or the folder cannot be used.
+    """
+    identity = "\0".join([domain, problem, _translator_version(), str(FORMAT)])
+    path = cache_dir / f"{hashlib.sha256(identity.encode()).hexdigest()}.json.z"
+    try:
+        stored = _read(path)
+        if stored is not None:
+            return stored
+        text = _translate(domain, problem, deadline_s)
+        _write(path, text)
+    except OSError as error:
+        raise EnvError(
+            f"the cache of ALFWorld games {cache_dir} cannot be used: {error}",
+            "free some space, or name another folder with cache_dir or SKILLARENA_CACHE",
+        ) from error
+    return Translation(**json.loads(text))
+
+
+def _translator_version() -> str:
+    try:
+        return version("fast_downward_textworld")
+    except PackageNotFoundError as error:
+        raise EnvError("ALFWorld is not installed", "run `pip install 'skillarena[alfworld]'`") from error
+
+
+def _read(path: Path) -> Translation | None:
+    try:
+        return Translation(**json.loads(zlib.decompress(path.read_bytes())))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (ValueError, TypeError, zlib.error) as error:
+        logger.warning("%s is damaged and will be made again (%s)", path, error)
+        return None
+
+
+def _write(path: Path, text: bytes) -> None:
+    """Put the whole file in place at once, whoever else writes it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(zlib.compress(text, level=1))
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _translate(domain: str, problem: str, deadline_s: float) -> bytes:
+    command = [sys.executable, "-P", "-m", "skillarena.envs.alfworld_translate"]
+    request = json.dumps({"domain": domain, "problem": problem}).encode()
+    try:
+        done = subprocess.run(command, input=request, capture_output=True, timeout=deadline_s, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise EnvError(
+            f"translating an ALFWorld game took over {deadline_s:g} s", "raise deadline_s, or run fewer workers at once"
+        ) from error
+    if done.returncode < 0:
+        raise EnvError(
+            f"translating an ALFWorld game was ended by signal {-done.returncode}", "free memory, or run fewer workers"
+        )
+    if done.returncode > 0:
+        complaint = done.stderr.decode(errors="replace").strip() or f"exit status {done.returncode}"
+        raise DataError(
+            f"the PDDL of an ALFWorld game cannot be translated: {complaint.splitlines()[-1]}",
+            "download the game again with alfworld-download",
+        )
+    return done.stdout
