@@ -93,9 +93,10 @@ class CellRun:
         found = self.client.search_runs(
             [self.experiment_id], filter_string=f"tags.`{CELL_TAG}` = '{cell['id']}'", max_results=1
         )
+        mark = " [simulated]" if cell["simulated"] and "simulated" not in cell["name"] else ""
         tags = {
             CELL_TAG: cell["id"],
-            "mlflow.runName": cell["name"] + (" [simulated]" if cell["simulated"] else ""),
+            "mlflow.runName": cell["name"] + mark,
             "mlflow.source.name": "skillarena",
             "simulated": str(cell["simulated"]).lower(),
             **{key: value for key, value in cell["axes"].items() if value},
@@ -135,15 +136,16 @@ class CellRun:
         from mlflow.entities import Metric
 
         values: dict[str, float] = {
-            "coverage": summary.scored / summary.expected,
-            "episodes": summary.scored,
-            "infra_errors": summary.infra_errors,
+            "summary/coverage": summary.scored / summary.expected,
+            "summary/episodes": summary.scored,
+            "summary/infra_errors": summary.infra_errors,
         }
         values |= {f"outcome/{outcome}": count for outcome, count in summary.outcomes.items()}
         for name, estimate in summary.estimates.items():
-            values[f"mean/{name}"] = estimate.mean
+            values[f"summary/{name}"] = estimate.mean
             if estimate.low is not None and estimate.high is not None:
-                values[f"ci95_low/{name}"], values[f"ci95_high/{name}"] = estimate.low, estimate.high
+                values[f"summary/{name}_ci95_low"] = estimate.low
+                values[f"summary/{name}_ci95_high"] = estimate.high
         stamp = int(max((row.finished_at for row in self._logged), default=0.0) * 1000)
         self.client.log_batch(
             self.run_id, metrics=[Metric(key, float(value), stamp, 0) for key, value in values.items()]

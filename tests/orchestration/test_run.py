@@ -71,7 +71,7 @@ def test_mlflow_holds_one_finished_run_with_every_episode(
     for measure in ("reward", "env_steps", "total_tokens", "cached_tokens", "selection_seconds", "wall_seconds"):
         history = client.get_metric_history(run.info.run_id, f"episode/{measure}")
         assert [point.step for point in history] == list(range(6)), measure
-    assert run.data.metrics["ci95_low/reward"] <= run.data.metrics["mean/reward"]
+    assert run.data.metrics["summary/reward_ci95_low"] <= run.data.metrics["summary/reward"]
 
 
 def test_the_same_command_again_plays_nothing_and_prints_the_same_table(

@@ -61,8 +61,8 @@ def test_sync_logs_every_episode_once_however_often_it_is_repeated(tmp_path: Pat
     assert sync(tmp_path, store.settings, store.output, summary) == first
     assert store.history(first, "episode/reward") == [(0, 0.0), (1, 1.0), (2, 2.0)]
     (run,) = store.runs()
-    assert run.data.metrics["mean/reward"] == 1.0
-    assert run.data.metrics["coverage"] == 0.75
+    assert run.data.metrics["summary/reward"] == 1.0
+    assert run.data.metrics["summary/coverage"] == 0.75
     assert run.data.params == {"selector.top_k": "1", "seed": "0"}
     assert run.data.tags["selector"] == "vector"
     assert run.data.tags["simulated"] == "true"
