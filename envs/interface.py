@@ -13,7 +13,7 @@ class EndReason(StrEnum):
     SOLVED = "solved"
     FAILED = "failed"
     STEP_LIMIT = "step_limit"
-    TOKEN_LIMIT = "token_limit"
+    TOKEN_LIMIT = "token_limit"  # noqa: S105 (no password)
     INFRA_ERROR = "infra_error"
 
 
@@ -75,7 +75,7 @@ class TextEnv(Protocol):
         """Start ``task`` from its initial state. Raises ``DataError`` (bad task data) or ``EnvError``."""
 
     def step(self, action: str) -> StepResult:
-        """Play one action. Every call counts against the step limit. Raises ``EnvError`` on a dead or late simulator."""
+        """Play one action; every call counts against the step limit. Raises ``EnvError`` (dead or late simulator)."""
 
     def admissible_commands(self) -> list[str]:
         """All actions the simulator accepts now, computed only when asked for."""

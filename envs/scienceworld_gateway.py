@@ -1,0 +1,55 @@
+"""A connection to the simulator's Java process; import it only where a simulator is about to run."""
+
+from __future__ import annotations
+
+import logging
+
+from py4j.java_gateway import GatewayClient, GatewayParameters, JavaGateway
+from py4j.protocol import is_fatal_error
+
+# Every failure reaches the caller as an exception; py4j would print a traceback of each besides.
+logging.getLogger("py4j").setLevel(logging.CRITICAL)
+
+
+class _OnceClient(GatewayClient):  # type: ignore[misc]  # py4j has no types
+    """Sends every call once, over one connection.
+
+    The stock client sends a call again after an empty answer, which could play an action twice, and reports a late
+    answer as a nameless error.
+    """
+
+    def send_command(self, command: str, retry: bool = False, binary: bool = False) -> str:
+        """The answer to one command. Raises ``Py4JNetworkError`` when it is late or the connection is gone."""
+        connection = self._get_connection()
+        try:
+            answer: str = connection.send_command(command)
+        except BaseException:
+            connection.close(reset=True)
+            raise
+        if is_fatal_error(answer):
+            connection.close()
+        else:
+            self._give_back_connection(connection)
+        return answer
+
+
+def connect(port: int, token: str, deadline_s: float) -> JavaGateway:
+    """A gateway with a connection of its own.
+
+    py4j caches Java methods by class name for each connection, so worlds with classes of their own cannot share one.
+
+    Args:
+        port: where the Java process listens on the loopback interface.
+        token: its password.
+        deadline_s: seconds each answer may take.
+    """
+    parameters = GatewayParameters(
+        port=port,
+        auth_token=token,
+        read_timeout=deadline_s,
+        # Python would otherwise call the Java process while collecting garbage, also after that process has ended.
+        enable_memory_management=False,
+    )
+    gateway = JavaGateway(gateway_parameters=parameters)
+    gateway.set_gateway_client(_OnceClient(gateway_parameters=parameters))
+    return gateway
