@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from skillarena.conf.errors import ConfigError, LibraryError, SkillArenaError, nearest
 from skillarena.selectors.interface import SelectionCost
+from skillarena.selectors.measure import counters, offline
 
 if TYPE_CHECKING:
     from skillarena.selectors.interface import Embedder, Parser, Reranker, Selector
@@ -98,7 +99,8 @@ class AssembledParts:
         from skillarena.selectors.cache import DiskCache
         from skillarena.selectors.embedders import CachedEmbedder
 
-        inner = build(self._sections["embedder"], "embedder")
+        with offline():
+            inner = build(self._sections["embedder"], "embedder")
         return CachedEmbedder(inner, DiskCache(self._cache_dir / "embeddings.sqlite"))
 
     @cached_property
@@ -109,7 +111,8 @@ class AssembledParts:
 
         section = self._sections["reranker"]
         needs_embedder = "embedder" in check_options(section, "reranker")
-        inner = build(section, "reranker", **({"embedder": self.embedder} if needs_embedder else {}))
+        with offline():
+            inner = build(section, "reranker", **({"embedder": self.embedder} if needs_embedder else {}))
         return CachedReranker(inner, DiskCache(self._cache_dir / "scores.sqlite"))
 
     @cached_property
@@ -123,14 +126,7 @@ class AssembledParts:
 
     def cost(self) -> SelectionCost:
         """Work done so far by the models that exist (see ``measure.CountedParts``); creates none."""
-        reranker, parser = self.__dict__.get("reranker"), self.__dict__.get("parser")
-        return SelectionCost(
-            pairs_scored=reranker.scored if reranker else 0,
-            pairs_cached=reranker.cached if reranker else 0,
-            prompt_tokens=parser.online.prompt_tokens if parser else 0,
-            completion_tokens=parser.online.completion_tokens if parser else 0,
-            llm_calls=parser.online.llm_calls if parser else 0,
-        )
+        return counters(self.__dict__.get("reranker"), self.__dict__.get("parser"))
 
 
 def load_library(section: Mapping[str, Any]) -> SkillLibrary:

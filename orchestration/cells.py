@@ -77,6 +77,7 @@ class Preflight:
         library = self._once("library", settings.library, lambda: load_library(settings.library))
         build_selector(settings.selector, AssembledParts(sections(settings), library, cache_dir))
         split, tasks = self._once("tasks", settings.benchmark, lambda: _list_tasks(settings, cache_dir))
+        self._once("parser", settings.parser, lambda: _check_parser(settings))
         simulated = self._once("backbone", settings.backbone, lambda: _check_backbone(settings))
         identity = settings.identity(library.fingerprint)
         cell_id = digest(identity)
@@ -119,6 +120,13 @@ def _list_tasks(settings: Settings, cache_dir: Path) -> tuple[str, tuple[Task, .
             "loosen benchmark.limit, benchmark.task_types or benchmark.task_ids",
         )
     return benchmark.split, tasks
+
+
+def _check_parser(settings: Settings) -> None:
+    """A parser with a chat model of its own knows how to check it."""
+    check = getattr(build(settings.parser, "parser"), "check", None)
+    if check is not None:
+        check()
 
 
 def _check_backbone(settings: Settings) -> bool:

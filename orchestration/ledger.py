@@ -74,6 +74,8 @@ class EpisodeRow:
     """Prompt tokens of the selector's online LLM calls."""
     selector_completion_tokens: int
     """Completion tokens of the selector's online LLM calls."""
+    offline_tokens: int
+    """Tokens of skill parses that this episode's selection was the first to need; a library's cost, not a task's."""
     pairs_scored: int
     """Query-document pairs the reranker model scored for this selection."""
     pairs_cached: int

@@ -107,13 +107,18 @@ class Settings(_Frozen):
             library_fingerprint: digest of the skill library's content; it replaces the library's paths.
         """
         parts: dict[str, Any] = {
-            part: {key: value for key, value in getattr(self, part).items() if key not in _WHERE_NOT_WHAT.get(part, ())}
-            for part in PARTS
+            part: _without(getattr(self, part), _WHERE_NOT_WHAT.get(part, set())) for part in PARTS
         }
         parts["library"]["fingerprint"] = library_fingerprint
+        if "model" in parts["parser"]:  # a backbone of its own
+            parts["parser"]["model"] = _without(parts["parser"]["model"], _WHERE_NOT_WHAT["backbone"])
         parts["agent"] = self.agent.model_dump(mode="json", exclude=_WHERE_NOT_WHAT["agent"])
         parts["seed"] = self.seed
         return parts
+
+
+def _without(section: Any, keys: set[str]) -> Any:
+    return {key: value for key, value in section.items() if key not in keys} if isinstance(section, dict) else section
 
 
 def digest(plain: Any) -> str:

@@ -119,12 +119,3 @@ def loading(checkpoint: Checkpoint, part: str) -> Iterator[None]:
             f"{checkpoint.identity} cannot be loaded: {error}",
             f"check {part}.model and {part}.device; a hub model needs network once",
         ) from error
-
-
-def check_counts(**options: int | None) -> None:
-    """Raise ``ConfigError`` for an option that is set and is no whole number of at least 1."""
-    for option, value in options.items():
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise ConfigError(
-                f"{option} must be a whole number of at least 1, got {value!r}", f"set {option}=1 or more"
-            )

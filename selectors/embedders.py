@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from skillarena.conf.errors import RerankerError
 from skillarena.selectors.cache import DiskCache, cached_rows, digest
-from skillarena.selectors.checkpoint import SAFE_WEIGHTS, check_counts, find_checkpoint, loading
+from skillarena.selectors.checkpoint import SAFE_WEIGHTS, find_checkpoint, loading
 from skillarena.selectors.interface import Embedder
+from skillarena.selectors.options import check_counts
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

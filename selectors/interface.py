@@ -69,6 +69,9 @@ class SelectionCost:
     """Completion tokens of online LLM calls."""
     llm_calls: int = 0
     """Online LLM calls."""
+    offline_tokens: int = 0
+    """Prompt and completion tokens of skill parses that this selection was the first to need. They belong to the
+    library and are paid once, so they are no part of a task's cost."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -12,13 +13,16 @@ from numpy.typing import NDArray
 
 from skillarena.conf.errors import ConfigError, RerankerError
 from skillarena.selectors.cache import DiskCache, cached_rows, digest
-from skillarena.selectors.checkpoint import SAFE_WEIGHTS, Checkpoint, check_counts, find_checkpoint, loading
+from skillarena.selectors.checkpoint import SAFE_WEIGHTS, Checkpoint, find_checkpoint, loading
 from skillarena.selectors.interface import Embedder, Reranker
+from skillarena.selectors.options import check_counts
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
 
 Pair = tuple[str, str]
+
+_HEADING = re.compile(r"^(?=#{1,6}[ \t])", re.MULTILINE)
 
 
 class SimilarityReranker:
@@ -49,13 +53,22 @@ class SimilarityReranker:
         if not pairs:
             return np.empty(0, dtype=np.float32)
         queries = self._vectors([query for query, _ in pairs], "query")
-        documents = self._vectors([document for _, document in pairs], "document")
-        cosines = np.einsum("ij,ij->i", queries, documents)
+        cosines = np.empty(len(pairs))
+        parts = [_sections(document) for _, document in pairs]
+        vectors = self._vectors([section for sections in parts for section in sections], "document")
+        ends = np.cumsum([len(sections) for sections in parts])
+        for row, own in enumerate(np.split(vectors, ends[:-1])):
+            cosines[row] = (own @ queries[row]).max()
         return np.asarray(self._scale * (cosines - self._threshold), dtype=np.float32)
 
     def _vectors(self, texts: list[str], kind: Literal["query", "document"]) -> NDArray[np.float32]:
         rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         return self._embedder.encode(list(rows), kind)[[rows[text] for text in texts]]
+
+
+def _sections(document: str) -> list[str]:
+    """Parts that begin at a Markdown heading; a text without headings is one part."""
+    return [part.strip() for part in _HEADING.split(document) if part.strip()] or [""]
 
 
 class CrossEncoderReranker:

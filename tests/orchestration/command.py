@@ -10,7 +10,15 @@ from typing import Any
 
 from skillarena.orchestration.ledger import EpisodeRow, read_rows
 
-TIMES = {"selection_seconds", "selection_reused", "wall_seconds", "llm_seconds", "env_seconds", "finished_at"}
+TIMES = {
+    "selection_seconds",
+    "selection_reused",
+    "offline_tokens",
+    "wall_seconds",
+    "llm_seconds",
+    "env_seconds",
+    "finished_at",
+}
 """Fields that may differ between two runs of the same cell."""
 
 

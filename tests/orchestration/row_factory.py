@@ -29,6 +29,7 @@ _BASE = EpisodeRow(
     selection_reused=False,
     selector_prompt_tokens=0,
     selector_completion_tokens=0,
+    offline_tokens=0,
     pairs_scored=30,
     pairs_cached=0,
     marks=(),

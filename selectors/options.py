@@ -1,0 +1,22 @@
+"""Checks of option values that several parts share."""
+
+from __future__ import annotations
+
+from skillarena.conf.errors import ConfigError, nearest
+
+
+def check_counts(**options: int | None) -> None:
+    """Raise ``ConfigError`` for an option that is set and is no whole number of at least 1."""
+    for option, value in options.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise ConfigError(
+                f"{option} must be a whole number of at least 1, got {value!r}", f"set {option}=1 or more"
+            )
+
+
+def check_choice(option: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raise ``ConfigError`` for a word that is none of the choices."""
+    if value not in choices:
+        raise ConfigError(
+            f"{option}={value!r} is no choice{nearest(str(value), choices)}", f"use one of: {', '.join(choices)}"
+        )

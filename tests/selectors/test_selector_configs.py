@@ -1,0 +1,46 @@
+"""The shipped choices of the groups ``selector`` and ``parser`` name real classes and exactly their options."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+CONF = Path(__file__).parents[2] / "conf"
+FILES = sorted([*(CONF / "selector").glob("*.yaml"), *(CONF / "parser").glob("*.yaml")])
+
+
+def named_class(section: dict[str, Any]) -> Any:
+    module, _, name = section["_target_"].rpartition(".")
+    return getattr(import_module(module), name)
+
+
+def test_every_method_of_the_study_has_a_file() -> None:
+    assert {"none", "skillreranker", "vanilla", "vector", "without_edges", "without_parsing", "without_split"} <= {
+        path.stem for path in FILES
+    }
+    assert {"heuristic", "llm"} <= {path.stem for path in FILES}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_choice_gives_every_option_with_a_comment(path: Path) -> None:
+    section = yaml.safe_load(path.read_text(encoding="utf-8"))
+    parameters = inspect.signature(named_class(section)).parameters
+    assert section["name"] == path.stem
+    assert set(section) - {"name", "_target_"} == set(parameters) - {"parts"}
+    for option, value in section.items():
+        if option not in ("name", "_target_", "model"):
+            assert value == parameters[option].default
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("# ")
+    uncommented = [line for line in lines[3:] if "#" not in line]
+    assert uncommented in ([], ["model:"])
+
+
+def test_the_parsing_model_is_configured_by_its_own_options() -> None:
+    section = yaml.safe_load((CONF / "parser" / "llm.yaml").read_text(encoding="utf-8"))["model"]
+    assert set(section) - {"_target_"} <= set(inspect.signature(named_class(section)).parameters)
