@@ -9,6 +9,7 @@ from pathlib import Path
 from skillarena.conf.errors import ConfigError
 from skillarena.envs.cache_dir import cache_root
 from skillarena.envs.interface import StepResult, Task
+from skillarena.envs.java import find_java
 from skillarena.envs.scienceworld_env import ScienceWorldEnv
 from skillarena.envs.scienceworld_goals import goals_of
 from skillarena.envs.scienceworld_gold import GoldPaths
@@ -122,8 +123,9 @@ class ScienceWorldBenchmark:
         """The chosen tasks with their goals, which takes the simulator once for every machine (some seconds).
 
         Raises:
-            EnvError: goals are missing on this machine, and the simulator cannot be started.
+            EnvError: no Java works here, or goals are missing and the simulator cannot be started.
         """
+        find_java(self._jvm.java)  # known goals need no simulator, but the episodes will
         file = self._cache() / f"goals-{self._version}-{self._simplifications or 'none'}.json"
         goals = goals_of([Scene.of(task) for task in self._chosen], file, self._jvm, self._call_deadline_s)
         return [replace(task, goal=goals[Scene.of(task)]) for task in self._chosen]

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skillarena.conf.errors import EnvError
@@ -66,19 +67,24 @@ class Jvm:
         self._ending = threading.Lock()
         self._owner = os.getpid()
         java = find_java(options.java)
+        executable = str(Path(java.path).absolute()) if os.sep in java.path else java.path
         program = ("-cp", _py4j_jar(), "py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0")
         deadline = time.monotonic() + options.start_deadline_s
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by kill
+        # The simulator writes a table of its object types into its working folder, which must not be the user's.
+        self._folder = tempfile.TemporaryDirectory(prefix="skillarena-jvm-", ignore_cleanup_errors=True)
         try:
             self._process = subprocess.Popen(
-                [java.path, f"-Xmx{options.heap_mb}m", *_FLAGS, *program],
+                [executable, f"-Xmx{options.heap_mb}m", *_FLAGS, *program],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
+                cwd=self._folder.name,
                 process_group=0,  # Ctrl-C is for us, not for the simulator
             )
         except OSError as error:
             self._errors.close()
+            self._folder.cleanup()
             raise EnvError(f"cannot start {java.path} for ScienceWorld: {error}", "check the option java") from error
         try:
             self.port, self._token = self._announcement(deadline)
@@ -123,6 +129,7 @@ class Jvm:
             self.close_pipes()
             self._final_words = self._last_line()
             self._errors.close()
+            self._folder.cleanup()
 
     def close_pipes(self) -> None:
         """Let go of the process; a forked child has to, or it would keep the process alive after its owner."""

@@ -80,10 +80,14 @@ class Pool:
         self._method = method
         self._arguments = arguments
         self._limit = in_flight
-        self._workers = [Worker(self._class.remote(*arguments)) for _ in range(size)]
+        self._workers = [Worker(self._start()) for _ in range(size)]
         self._flights: dict[ObjectRef[Any], Flight] = {}
         self.replaced = 0
         """Workers lost and replaced so far."""
+
+    def _start(self) -> ActorHandle[Any]:
+        actor: ActorHandle[Any] = self._class.remote(*self._arguments)
+        return actor
 
     @property
     def references(self) -> list[ObjectRef[Any]]:
@@ -135,7 +139,7 @@ class Pool:
     def _replace(self, worker: Worker, cause: str) -> None:
         if worker in self._workers:
             log.warning("a %s was lost (%s); a new one takes its place", self._name, cause)
-            self._workers[self._workers.index(worker)] = Worker(self._class.remote(*self._arguments))
+            self._workers[self._workers.index(worker)] = Worker(self._start())
             self.replaced += 1
 
 
