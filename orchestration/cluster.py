@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -32,6 +33,7 @@ def local_cluster(settings: ClusterSettings, workers: int) -> Iterator[None]:
     os.environ.setdefault("RAY_raylet_start_wait_time_s", str(int(settings.start_timeout_s)))
     import ray
 
+    on_sigterm = signal.getsignal(signal.SIGTERM)
     if ray.is_initialized():
         raise ConfigError("Ray is running in this process already", "start SkillArena from a process of its own")
     try:
@@ -49,6 +51,7 @@ def local_cluster(settings: ClusterSettings, workers: int) -> Iterator[None]:
         raise EnvError(
             f"Ray did not start: {error}", "check free memory and that the temporary folder is writable"
         ) from error
+    signal.signal(signal.SIGTERM, on_sigterm)  # Ray puts in a handler of its own that ends the process
     try:
         yield
     finally:

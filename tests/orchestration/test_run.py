@@ -126,7 +126,10 @@ def test_a_driver_killed_halfway_loses_and_doubles_nothing(
         assert estimates[0][measure] == estimates[1][measure]
 
 
-def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(cache: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_sigterm_stop_cleanly_and_say_how_to_go_on(
+    cache: Path, tmp_path: Path, stop: signal.Signals
+) -> None:
     process = subprocess.Popen(
         command("run", *FEW, "backbone.latency_s=0.3"),
         cwd=tmp_path,
@@ -139,7 +142,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(cache: Path, tmp_path: Path)
     deadline = time.monotonic() + 200
     while time.monotonic() < deadline and not (ledger.exists() and any(rows_of(cell) for cell in ledger.iterdir())):
         time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(stop)
     out, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
     assert "same command continues" in err
