@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import orjson
 
+from skillarena.envs.interface import EndReason
 from skillarena.orchestration.cells import Cell, cache_folder, sections
 from skillarena.orchestration.cluster import local_cluster, rollout_workers
 from skillarena.orchestration.ledger import EpisodeRow, Ledger
@@ -46,6 +47,26 @@ class Observer(Protocol):
 
 
 @dataclass
+class Totals:
+    """Sums over a cell's rows, kept up to date so that drawing progress costs the same however many rows there are."""
+
+    scored: int = 0
+    """Episodes with a reward."""
+    reward: float = 0.0
+    """Sum of rewards."""
+    tokens: int = 0
+    """Prompt and completion tokens of the agent."""
+    infra_errors: int = 0
+
+    def add(self, row: EpisodeRow, sign: int = 1) -> None:
+        """Count a row, or take it out with ``sign=-1``."""
+        self.scored += sign * (row.reward is not None)
+        self.reward += sign * (row.reward or 0.0)
+        self.tokens += sign * row.total_tokens
+        self.infra_errors += sign * (row.outcome == EndReason.INFRA_ERROR)
+
+
+@dataclass
 class CellState:
     """A cell while the sweep runs."""
 
@@ -55,6 +76,7 @@ class CellState:
     """Episodes that earlier runs had finished."""
     open: int = 0
     """Episodes of this run without a final row."""
+    totals: Totals = field(default_factory=Totals)
     error: str = ""
     """Why the cell cannot go on; empty otherwise."""
     ended: bool = False
@@ -110,6 +132,8 @@ def run_sweep(cells: Sequence[Cell], observer: Observer, sweep_name: str | None 
         for state in states:
             state.resumed = sum(state.ledger.finished(state.cell.episode_id(task)) for task in state.cell.tasks)
             state.open = len(state.cell.tasks) - state.resumed
+            for row in state.ledger.rows.values():
+                state.totals.add(row)
         mirror = _mirror(settings, sweep_name, states)
         observer.start(states)
         stack.callback(observer.stop)
@@ -261,7 +285,10 @@ class Sweep:
 
     def _record(self, unit: Unit, row: EpisodeRow, trajectory: dict[str, Any] | None) -> None:
         state = self.states[unit.cell.id]
-        state.ledger.append(row, trajectory)
+        replaced = state.ledger.rows.get(row.episode_id)
+        state.totals.add(state.ledger.append(row, trajectory))
+        if replaced is not None:
+            state.totals.add(replaced, sign=-1)
         state.open -= 1
         if not state.open:
             self.end(state)

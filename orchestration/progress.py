@@ -11,8 +11,6 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from skillarena.envs.interface import EndReason
-
 if TYPE_CHECKING:
     from skillarena.orchestration.driver import CellState
 
@@ -76,10 +74,10 @@ class Progress:
     def _line(self) -> str:
         done = sum(state.done for state in self._states)
         total = sum(len(state.cell.tasks) for state in self._states)
-        rewards = [reward for state in self._states for reward in _rewards(state)]
-        tokens = sum(_tokens(state) for state in self._states)
-        mean = f"{sum(rewards) / len(rewards):.1f}" if rewards else "-"
-        faults = sum(_faults(state) for state in self._states)
+        totals = [state.totals for state in self._states]
+        mean = _mean(sum(t.scored for t in totals), sum(t.reward for t in totals))
+        tokens = sum(t.tokens for t in totals)
+        faults = sum(t.infra_errors for t in totals)
         fault_note = f", {faults} infra errors" if faults else ""
         return f"{done}/{total} episodes, mean reward {mean}, {tokens:,} tokens{fault_note}, {self._eta()}"
 
@@ -90,27 +88,19 @@ class Progress:
             table.add_column(heading, justify="right")
         table.add_column("")
         for state in self._states:
-            rewards = _rewards(state)
+            totals = state.totals
             table.add_row(
                 Text(state.cell.name),
                 f"{state.done}/{len(state.cell.tasks)}",
-                f"{sum(rewards) / len(rewards):.1f}" if rewards else "-",
-                f"{_tokens(state):,}",
+                _mean(totals.scored, totals.reward),
+                f"{totals.tokens:,}",
                 Text(state.error.splitlines()[0] if state.error else "", style="red"),
             )
         return table
 
 
-def _rewards(state: CellState) -> list[float]:
-    return [row.reward for row in state.ledger.rows.values() if row.reward is not None]
-
-
-def _tokens(state: CellState) -> int:
-    return sum(row.total_tokens for row in state.ledger.rows.values())
-
-
-def _faults(state: CellState) -> int:
-    return sum(row.outcome == EndReason.INFRA_ERROR for row in state.ledger.rows.values())
+def _mean(scored: int, reward: float) -> str:
+    return f"{reward / scored:.1f}" if scored else "-"
 
 
 def _clock(seconds: float) -> str:
