@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,9 +14,13 @@ from skillarena.conf.errors import DataError
 from skillarena.envs.cache_dir import cache_root
 from skillarena.envs.interface import Task
 from skillarena.orchestration.assembly import AssembledParts, build, build_selector, check_options, load_library
-from skillarena.orchestration.settings import PARTS, Settings, digest, label
+from skillarena.orchestration.selection_store import FORMAT
+from skillarena.orchestration.settings import PARTS, Facts, Settings, digest, label
 
 T = TypeVar("T")
+
+MODELS = ("embedder", "reranker", "parser")
+"""Parts that a selector may need (``Selector.needs``)."""
 
 
 @dataclass(frozen=True)
@@ -25,13 +30,15 @@ class Cell:
     id: str
     """Digest of everything a result can depend on."""
     name: str
-    """Readable label, for example ``alfworld/valid_seen skillreranker simulated``."""
+    """Readable label, for example ``alfworld/valid_seen skillreranker k=30 simulated seed=0``."""
     directory: Path
     settings: Settings
     identity: dict[str, Any]
     tasks: tuple[Task, ...]
     simulated: bool
     """No language model is behind the backbone."""
+    left_out: tuple[str, ...] = ()
+    """Documents of the library that could not be used, with reasons."""
 
     @property
     def axes(self) -> dict[str, str]:
@@ -55,8 +62,9 @@ class Cell:
 
     def selection_key(self, task: Task) -> str:
         """Digest of what a selection depends on: never the backbone, the agent or the seed."""
-        parts = {part: self.identity[part] for part in ("library", "embedder", "reranker", "parser", "selector")}
-        return digest({**parts, "task": task.id, "goal": task.goal, "benchmark": task.benchmark})
+        depends = ("library", "embedder", "reranker", "parser", "selector")
+        parts = {part: self.identity[part] for part in depends if part in self.identity}
+        return digest({**parts, "task": task.id, "goal": task.goal, "benchmark": task.benchmark, "format": FORMAT})
 
 
 class Preflight:
@@ -72,16 +80,20 @@ class Preflight:
             SkillArenaError: typed by what is wrong: configuration, data, library, environment or backbone.
         """
         cache_dir = cache_folder(settings)
-        for part in ("embedder", "reranker", "parser"):
-            check_options(getattr(settings, part), part)
         library = self._once("library", settings.library, lambda: load_library(settings.library))
-        build_selector(settings.selector, AssembledParts(sections(settings), library, cache_dir))
+        parts = AssembledParts(sections(settings), library, cache_dir)
+        for part in MODELS:
+            check_options(getattr(settings, part), part)
+        selector = build_selector(settings.selector, parts)
         split, tasks = self._once("tasks", settings.benchmark, lambda: _list_tasks(settings, cache_dir))
-        self._once("parser", settings.parser, lambda: _check_parser(settings))
+        needed = {part: getattr(settings, part) for part in getattr(selector, "needs", MODELS)}
+        models = self._once("models", needed, lambda: {part: _model_identity(parts, part) for part in needed})
         simulated = self._once("backbone", settings.backbone, lambda: _check_backbone(settings))
-        identity = settings.identity(library.fingerprint)
+        identity = settings.identity(
+            Facts(library.fingerprint, digest(sorted(task.id for task in tasks)), models, _code_digest(selector))
+        )
         cell_id = digest(identity)
-        name = f"{label(settings.benchmark)}/{split} {label(settings.selector)} {label(settings.backbone)}"
+        name = _name(settings, split)
         folder = Path(settings.output_dir) / "cells" / f"{re.sub(r'[^A-Za-z0-9_.]+', '-', name)}-{cell_id[:12]}"
         return Cell(
             id=cell_id,
@@ -91,6 +103,7 @@ class Preflight:
             identity=identity,
             tasks=tasks,
             simulated=simulated,
+            left_out=tuple(f"{item.source}: {item.reason}" for item in library.rejections if not item.repeat),
         )
 
     def _once(self, kind: str, section: dict[str, Any], make: Callable[[], T]) -> T:
@@ -122,11 +135,24 @@ def _list_tasks(settings: Settings, cache_dir: Path) -> tuple[str, tuple[Task, .
     return benchmark.split, tasks
 
 
-def _check_parser(settings: Settings) -> None:
-    """A parser with a chat model of its own knows how to check it."""
-    check = getattr(build(settings.parser, "parser"), "check", None)
+def _name(settings: Settings, split: str) -> str:
+    """A label that tells the cells of a sweep apart."""
+    options = "".join(f" {key}={settings.selector[key]}" for key in ("k", "top_k") if key in settings.selector)
+    method = f"{label(settings.selector)}{options}"
+    return f"{label(settings.benchmark)}/{split} {method} {label(settings.backbone)} seed={settings.seed}"
+
+
+def _model_identity(parts: AssembledParts, part: str) -> str:
+    """Build a model (weights come later) and check what it depends on: an LLM parser knows its server."""
+    model = getattr(parts, part)
+    check = getattr(model, "check", None)
     if check is not None:
         check()
+    return str(model.identity)
+
+
+def _code_digest(selector: Any) -> str:
+    return hashlib.sha256(Path(inspect.getfile(type(selector))).read_bytes()).hexdigest()
 
 
 def _check_backbone(settings: Settings) -> bool:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-import orjson
-
-from skillarena.envs.interface import EndReason
+from skillarena.orchestration.cell_state import CellState
 from skillarena.orchestration.cells import Cell, cache_folder, sections
 from skillarena.orchestration.cluster import local_cluster, rollout_workers
 from skillarena.orchestration.ledger import EpisodeRow, Ledger
@@ -20,10 +19,17 @@ from skillarena.orchestration.pools import Landing, Pool
 from skillarena.orchestration.rows import lost_row, row_of
 from skillarena.orchestration.schedule import Ready, Schedule, Unit
 from skillarena.orchestration.selection_store import SelectionStore
-from skillarena.orchestration.summary import Summary, summarise
+from skillarena.orchestration.summary import Summary
 from skillarena.orchestration.tracking import Mirror
 from skillarena.orchestration.trajectory import Trajectory
-from skillarena.orchestration.workers import EpisodeJob, Failure, RolloutWorker, SelectionJob, SelectionWorker
+from skillarena.orchestration.workers import (
+    Answer,
+    EpisodeJob,
+    Failure,
+    RolloutWorker,
+    SelectionJob,
+    SelectionWorker,
+)
 from skillarena.selectors.interface import Selection
 
 log = logging.getLogger(__name__)
@@ -44,54 +50,6 @@ class Observer(Protocol):
 
     def stop(self) -> None:
         """Nothing more will come."""
-
-
-@dataclass
-class Totals:
-    """Sums over a cell's rows, kept up to date so that drawing progress costs the same however many rows there are."""
-
-    scored: int = 0
-    """Episodes with a reward."""
-    reward: float = 0.0
-    """Sum of rewards."""
-    tokens: int = 0
-    """Prompt and completion tokens of the agent."""
-    infra_errors: int = 0
-
-    def add(self, row: EpisodeRow, sign: int = 1) -> None:
-        """Count a row, or take it out with ``sign=-1``."""
-        self.scored += sign * (row.reward is not None)
-        self.reward += sign * (row.reward or 0.0)
-        self.tokens += sign * row.total_tokens
-        self.infra_errors += sign * (row.outcome == EndReason.INFRA_ERROR)
-
-
-@dataclass
-class CellState:
-    """A cell while the sweep runs."""
-
-    cell: Cell
-    ledger: Ledger
-    resumed: int = 0
-    """Episodes that earlier runs had finished."""
-    open: int = 0
-    """Episodes of this run without a final row."""
-    totals: Totals = field(default_factory=Totals)
-    error: str = ""
-    """Why the cell cannot go on; empty otherwise."""
-    ended: bool = False
-
-    @property
-    def done(self) -> int:
-        """Tasks with a final row, infrastructure errors of this run included."""
-        return len(self.cell.tasks) - self.open
-
-    @property
-    def summary(self) -> Summary:
-        """Aggregates of the episodes so far."""
-        settings = self.cell.settings.run
-        ids = [task.id for task in self.cell.tasks]
-        return summarise(list(self.ledger.rows.values()), ids, settings.bootstrap_resamples)
 
 
 @dataclass(frozen=True)
@@ -126,32 +84,34 @@ def run_sweep(cells: Sequence[Cell], observer: Observer, sweep_name: str | None 
     Raises:
         SkillArenaError: a ledger cannot be opened or written, or Ray does not start.
     """
-    settings = cells[0].settings
     with ExitStack() as stack:
         states = [CellState(cell, stack.enter_context(_ledger(cell))) for cell in cells]
         for state in states:
-            state.resumed = sum(state.ledger.finished(state.cell.episode_id(task)) for task in state.cell.tasks)
-            state.open = len(state.cell.tasks) - state.resumed
-            for row in state.ledger.rows.values():
-                state.totals.add(row)
-        mirror = _mirror(settings, sweep_name, states)
-        observer.start(states)
-        stack.callback(observer.stop)
-        sweep = Sweep(states, mirror)
-        interrupted = False
+            state.count_resumed()
+        mirror = _mirror(cells[0].settings, sweep_name, states)
+        interrupted, behind = False, ""
         try:
-            if sweep.schedule.open:
-                stack.enter_context(local_cluster(settings.cluster, sweep.workers))
-                sweep.run(observer)
-        except KeyboardInterrupt:
-            interrupted = True
-            log.warning("stopping; finished episodes are kept")
+            interrupted = _play(Sweep(states, mirror), observer)
         finally:
             for state in states:
-                sweep.end(state)
+                state.end(mirror)
             behind = "" if mirror is None or mirror.stop() else mirror.problem
         results = [CellResult(s.cell, s.summary, s.error, tuple(s.ledger.rows.values())) for s in states]
     return SweepResult(tuple(results), behind, interrupted)
+
+
+def _play(sweep: Sweep, observer: Observer) -> bool:
+    """Play all open units; on return no worker runs any more. True when the user stopped it."""
+    observer.start(list(sweep.states.values()))
+    try:
+        if sweep.schedule.open:
+            with local_cluster(sweep.settings.cluster, sweep.workers):
+                sweep.run(observer)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        observer.stop()
+    return False
 
 
 class Sweep:
@@ -160,21 +120,29 @@ class Sweep:
     def __init__(self, states: Sequence[CellState], mirror: Mirror | None) -> None:
         self.states = {state.cell.id: state for state in states}
         self._mirror = mirror
-        self._settings = states[0].cell.settings
-        run = self._settings.run
-        self._cache_dir = cache_folder(self._settings)
+        self.settings = states[0].cell.settings
+        run = self.settings.run
+        self._cache_dir = cache_folder(self.settings)
         self._store = SelectionStore(self._cache_dir)
         self.schedule = Schedule(_units(states), run.max_attempts, run.retry_wait_s, time.monotonic)
-        self.workers = rollout_workers(self._settings.cluster, self.schedule.open)
+        self._to_compute: deque[Unit] = deque()  # selections that are in no store, next ones first
+        self._wasted: Counter[str] = Counter()  # tokens of attempts that broke off, by episode id
+        self._warned: set[str] = set()
+        self.workers = rollout_workers(self.settings.cluster, self.schedule.open)
 
     def run(self, observer: Observer) -> None:
         """Until no unit is open."""
         import ray
 
-        cluster, run = self._settings.cluster, self._settings.run
+        cluster, run = self.settings.cluster, self.settings.run
         arguments = (str(self._cache_dir),)
         self._selecting = Pool(
-            SelectionWorker, "select", arguments, size=cluster.selection_workers, in_flight=_SELECTIONS_IN_FLIGHT
+            SelectionWorker,
+            "select",
+            arguments,
+            size=cluster.selection_workers,
+            in_flight=_SELECTIONS_IN_FLIGHT,
+            threads=1,  # models are not thread-safe, and one selection's cost must not mix with another's
         )
         self._playing = Pool(
             RolloutWorker,
@@ -182,6 +150,7 @@ class Sweep:
             arguments,
             size=self.workers,
             in_flight=cluster.episodes_per_worker,
+            threads=cluster.episodes_per_worker,
             env={"CUDA_VISIBLE_DEVICES": ""},
         )
         while self.schedule.open:
@@ -193,31 +162,19 @@ class Sweep:
             else:  # every open unit waits for its next attempt
                 time.sleep(_TICK_S)
                 done = []
-            for reference in done:
-                if reference in self._selecting.references:
-                    self._selection_landed(self._selecting.land(reference))
-                elif reference in self._playing.references:
-                    self._episode_landed(self._playing.land(reference))
+            selecting = set(self._selecting.references)
+            selected = [self._selecting.land(reference) for reference in done if reference in selecting]
+            played = [self._playing.land(reference) for reference in done if reference not in selecting]
+            for landing in selected:
+                self._selection_landed(landing)
+            for landing in played:
+                self._episode_landed(landing)
             self._replace_overdue(run.selection_timeout_s, run.episode_timeout_s)
             observer.tick()
 
-    def end(self, state: CellState) -> None:
-        """Write the cell's summary and let its MLflow run end; safe to repeat."""
-        if state.ended:
-            return
-        state.ended = True
-        summary = state.summary
-        path = state.cell.directory / "summary.json"
-        part = path.with_suffix(".tmp")
-        part.write_bytes(orjson.dumps(summary.to_dict(), option=orjson.OPT_INDENT_2))
-        part.replace(path)
-        if self._mirror is not None:
-            status = "FAILED" if state.error else "FINISHED" if summary.complete else "KILLED"
-            self._mirror.end_cell(state.cell.directory, summary, status)
-
     def _feed(self) -> None:
-        ahead = self.workers * self._settings.cluster.episodes_per_worker * _SELECTIONS_AHEAD
-        while self._selecting.free and self.schedule.ready < ahead:
+        ahead = self.workers * self.settings.cluster.episodes_per_worker * _SELECTIONS_AHEAD
+        while self.schedule.ready < ahead and len(self._to_compute) < ahead:
             unit = self.schedule.next_to_select()
             if unit is None:
                 break
@@ -225,7 +182,10 @@ class Sweep:
             if stored is not None:
                 self.schedule.selected(unit.selection_key, stored, stored=True)
             else:
-                self._selecting.submit(_selection_job(unit), unit)
+                self._to_compute.append(unit)
+        while self._selecting.free and self._to_compute:
+            unit = self._to_compute.popleft()
+            self._selecting.submit(_selection_job(unit), unit)
         while self._playing.free:
             ready = self.schedule.next_ready()
             if ready is None:
@@ -234,34 +194,55 @@ class Sweep:
 
     def _selection_landed(self, landing: Landing) -> None:
         unit: Unit = landing.tag
-        if isinstance(landing.result, Selection):
-            self._store.put(unit.selection_key, landing.result)
-            self.schedule.selected(unit.selection_key, landing.result, stored=False)
-        elif isinstance(landing.result, Failure) and landing.result.permanent:
-            self._fail_cell(unit, landing.result.message)
+        result = self._result_of(landing)
+        if isinstance(result, Selection):
+            self._store.put(unit.selection_key, result)
+            self.schedule.selected(unit.selection_key, result, stored=False)
+        elif result.permanent:
+            for refused in self.schedule.selection_refused(unit.selection_key):
+                self._fail_cell(refused.cell, result.message)
         else:
-            reason = landing.lost or landing.result.message
             for closed in self.schedule.selection_failed(unit.selection_key):
-                self._record(closed, lost_row(closed, self.schedule.attempts(closed), f"selection: {reason}"), None)
+                self._give_up(closed, f"selection: {result.message}")
 
     def _episode_landed(self, landing: Landing) -> None:
         ready: Ready = landing.tag
-        if isinstance(landing.result, Trajectory):
-            row = row_of(ready, landing.result, attempts=self.schedule.attempts(ready.unit) + 1)
-            self._record(ready.unit, row, landing.result.to_dict())
+        result = self._result_of(landing)
+        episode = ready.unit.episode_id
+        if isinstance(result, Trajectory):
+            attempts = self.schedule.attempts(ready.unit) + 1
+            row = row_of(ready, result, attempts=attempts, wasted_tokens=self._wasted.pop(episode, 0))
+            self._record(ready.unit, row, result.to_dict())
             self.schedule.finished(ready.unit)
             return
-        if isinstance(landing.result, Failure):
-            if landing.result.worker_lost:
-                self._requeue(self._playing.kill(landing.worker, "an environment call never returned"))
-            if landing.result.permanent:
-                self._fail_cell(ready.unit, landing.result.message)
-        self._lose(ready, landing.lost or landing.result.message)
+        self._wasted[episode] += result.wasted_tokens
+        if result.worker_lost:
+            self._requeue(self._playing.kill(landing.worker, "an environment call never returned"))
+        if result.permanent:
+            self._fail_cell(ready.unit.cell, result.message)
+        self._lose(ready, result.message)
+
+    def _result_of(self, landing: Landing) -> Any:
+        """A ``Selection``, ``Trajectory`` or ``Failure``; warnings of the worker are shown once each."""
+        if landing.lost:
+            return Failure(landing.lost, permanent=False)
+        answer: Answer = landing.result
+        for warning in answer.warnings:
+            if warning not in self._warned:
+                self._warned.add(warning)
+                log.warning("%s", warning)
+        return answer.result
 
     def _lose(self, ready: Ready, reason: str) -> None:
-        log.warning("%s, task %s: attempt lost: %s", ready.unit.cell.name, ready.unit.task.name, reason)
         if not self.schedule.failed(ready):
-            self._record(ready.unit, lost_row(ready.unit, self.schedule.attempts(ready.unit), reason), None)
+            self._give_up(ready.unit, reason)
+        elif self.states[ready.unit.cell.id].error == "":
+            log.warning("%s, task %s: attempt lost: %s", ready.unit.cell.name, ready.unit.task.name, reason)
+
+    def _give_up(self, unit: Unit, reason: str) -> None:
+        log.warning("%s, task %s: given up: %s", unit.cell.name, unit.task.name, reason)
+        attempts, wasted = self.schedule.attempts(unit), self._wasted.pop(unit.episode_id, 0)
+        self._record(unit, lost_row(unit, attempts, reason, wasted), None)
 
     def _requeue(self, bystanders: Iterable[Ready]) -> None:
         for ready in bystanders:
@@ -275,12 +256,15 @@ class Sweep:
         for flight in self._selecting.overdue(selection_limit_s):
             reason = f"no selection after {selection_limit_s:g} s"
             for unit in self._selecting.kill(flight.worker, reason):
-                self._selection_landed(Landing(unit, flight.worker, lost=reason))
+                if unit is flight.tag:
+                    self._selection_landed(Landing(unit, flight.worker, lost=reason))
+                else:  # it only waited behind the other
+                    self._to_compute.appendleft(unit)
 
-    def _fail_cell(self, unit: Unit, message: str) -> None:
-        stop_all = self._settings.run.on_cell_error == "stop"
-        for state in self.states.values() if stop_all else [self.states[unit.cell.id]]:
-            state.error = state.error or (message if state.cell is unit.cell else "stopped: another cell failed")
+    def _fail_cell(self, failed: Cell, message: str) -> None:
+        stop_all = self.settings.run.on_cell_error == "stop"
+        for state in self.states.values() if stop_all else [self.states[failed.id]]:
+            state.error = state.error or (message if state.cell is failed else "stopped: another cell failed")
             self.schedule.drop_cell(state.cell)
 
     def _record(self, unit: Unit, row: EpisodeRow, trajectory: dict[str, Any] | None) -> None:
@@ -291,7 +275,7 @@ class Sweep:
             state.totals.add(replaced, sign=-1)
         state.open -= 1
         if not state.open:
-            self.end(state)
+            state.end(self._mirror)
 
 
 def _units(states: Sequence[CellState]) -> list[Unit]:
@@ -302,9 +286,11 @@ def _units(states: Sequence[CellState]) -> list[Unit]:
 
 
 def _ledger(cell: Cell) -> Ledger:
+    absolute = {"output_dir": str(Path(cell.settings.output_dir).absolute())}
     about = {
         "cell": {"id": cell.id, "name": cell.name, "axes": cell.axes, "simulated": cell.simulated},
-        "settings": cell.settings.model_dump(mode="json"),
+        "settings": cell.settings.model_dump(mode="json") | absolute,
+        "left_out_of_library": cell.left_out,
     }
     return Ledger(cell.directory, cell.identity, about, cell.tasks)
 

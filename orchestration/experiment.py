@@ -24,6 +24,8 @@ from skillarena.orchestration.summary import summarise
 from skillarena.orchestration.tables import notes_on, results_table
 from skillarena.orchestration.tracking import redacted, sync, tracking_uri
 
+log = logging.getLogger(__name__)
+
 
 def run_cells(all_settings: Sequence[Settings]) -> int:
     """Preflight all cells, play them in one sweep and print the results.
@@ -38,12 +40,13 @@ def run_cells(all_settings: Sequence[Settings]) -> int:
         SkillArenaError: nothing can run.
     """
     _check_shared(all_settings)
-    cells, broken = _preflight(all_settings)
     settings = all_settings[0]
+    console = Console(stderr=True, highlight=False)
+    with _logging_to(console):
+        cells, broken = _preflight(all_settings)
     sweep_name = None
     if len(all_settings) > 1:
         sweep_name = hashlib.sha256("\n".join(sorted(cell.id for cell in cells)).encode()).hexdigest()[:12]
-    console = Console(stderr=True, highlight=False)
     with _logging_to(console), _terminated_like_interrupted():
         result = run_sweep(cells, Progress(console, settings.run.progress_every_s), sweep_name)
     return _report(result, settings, broken)
@@ -72,6 +75,9 @@ def _preflight(all_settings: Sequence[Settings]) -> tuple[list[Cell], bool]:
         raise next(iter(errors.values()))
     for left_out in errors.values():
         print_error(left_out)
+    merged = len(all_settings) - len(errors) - len(cells)
+    if not errors and merged:
+        log.warning("%d of %d cells are the same as others and run once", merged, len(all_settings))
     return list(cells.values()), bool(errors)
 
 
@@ -104,11 +110,12 @@ def _report(result: SweepResult, settings: Settings, broken: bool) -> int:
 
 @contextmanager
 def _logging_to(console: Console) -> Iterator[None]:
-    """Warnings of the run above the live display, without timestamps in the way."""
+    """What the run has to say above the live display, without timestamps in the way."""
     from rich.logging import RichHandler
 
-    handler = RichHandler(console=console, show_path=False, show_time=False, markup=False, level=logging.WARNING)
+    handler = RichHandler(console=console, show_path=False, show_time=False, markup=False)
     logger = logging.getLogger("skillarena")
+    logger.setLevel(logging.INFO)
     logger.addHandler(handler)
     logger.propagate = False
     try:

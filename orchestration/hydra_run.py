@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from skillarena.conf.errors import ConfigError, SkillArenaError, nearest
-from skillarena.orchestration.console import EXIT_OK, print_error
+from skillarena.orchestration.console import EXIT_INTERRUPTED, EXIT_OK, print_error
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -45,6 +45,8 @@ def main(arguments: Sequence[str]) -> int:
         try:
             cells = configs if isinstance(configs, list) else [configs]
             codes.append(run_cells([settings_from(config) for config in cells]))
+            if codes[-1] == EXIT_INTERRUPTED:
+                raise SystemExit(EXIT_INTERRUPTED)  # also ends a sweep whose cells run in turn
         except SkillArenaError as error:
             codes.append(print_error(error))
 
@@ -122,6 +124,9 @@ def explained(error: Exception) -> ConfigError:
 def _unknown_key(path: str) -> ConfigError:
     parent, _, word = path.rpartition(".")
     siblings = _keys_under(parent)
+    if word in siblings:
+        group = parent.split(".")[0]
+        return ConfigError(f"{path}: the chosen {group} has no such key", f"leave it out, or choose another {group}")
     where = f"under `{parent}`" if parent else "at the top"
     known = f"keys {where}: {', '.join(siblings)}" if siblings else "`skillarena run --cfg job` shows all keys"
     return ConfigError(f"{path}: unknown key{nearest(word, siblings)}", known)

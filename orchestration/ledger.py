@@ -61,7 +61,7 @@ class EpisodeRow:
     completion_tokens: int
     """Completion tokens of the agent's calls."""
     wasted_tokens: int
-    """Tokens of discarded replies; in no other count."""
+    """Tokens of discarded replies and of attempts that broke off; in no other count."""
     tokens_estimated: bool
     """At least one call's usage was estimated from text length."""
     skills: tuple[str, ...]

@@ -53,7 +53,8 @@ class Pool:
         worker: a plain class; every actor is built with ``arguments``.
         method: the one method that is called.
         size: number of actors.
-        in_flight: calls at once on each actor (threads).
+        in_flight: calls handed to each actor at once.
+        threads: calls each actor works on at once; more in flight than threads keeps it busy between two calls.
         env: environment variables of the actors' processes.
     """
 
@@ -65,13 +66,14 @@ class Pool:
         *,
         size: int,
         in_flight: int,
+        threads: int,
         env: dict[str, str] | None = None,
     ) -> None:
         import ray
 
         self._class: Any = ray.remote(worker).options(
             num_cpus=1,
-            max_concurrency=in_flight,
+            max_concurrency=threads,
             max_restarts=0,  # the driver replaces workers itself and starts their episodes again, counted
             max_task_retries=0,
             runtime_env={"env_vars": env or {}},
@@ -82,8 +84,6 @@ class Pool:
         self._limit = in_flight
         self._workers = [Worker(self._start()) for _ in range(size)]
         self._flights: dict[ObjectRef[Any], Flight] = {}
-        self.replaced = 0
-        """Workers lost and replaced so far."""
 
     def _start(self) -> ActorHandle[Any]:
         actor: ActorHandle[Any] = self._class.remote(*self._arguments)
@@ -140,7 +140,6 @@ class Pool:
         if worker in self._workers:
             log.warning("a %s was lost (%s); a new one takes its place", self._name, cause)
             self._workers[self._workers.index(worker)] = Worker(self._start())
-            self.replaced += 1
 
 
 def _cause(error: Exception) -> str:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from skillarena.orchestration.driver import CellState
+    from skillarena.orchestration.cell_state import CellState
 
 
 class Progress:

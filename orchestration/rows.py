@@ -11,8 +11,15 @@ from skillarena.orchestration.schedule import Ready, Unit
 from skillarena.orchestration.trajectory import Trajectory
 
 
-def row_of(ready: Ready, trajectory: Trajectory, attempts: int) -> EpisodeRow:
-    """The row of an episode that was played to its end."""
+def row_of(ready: Ready, trajectory: Trajectory, attempts: int, wasted_tokens: int) -> EpisodeRow:
+    """The row of an episode that was played to its end.
+
+    Args:
+        ready: the unit and its selection.
+        trajectory: the accepted attempt.
+        attempts: attempts made, this one included.
+        wasted_tokens: tokens of the attempts that broke off.
+    """
     usage, selection = trajectory.usage, ready.selection
     normalised = ("action_normalised",) if trajectory.normalised_actions else ()
     return EpisodeRow(
@@ -28,7 +35,7 @@ def row_of(ready: Ready, trajectory: Trajectory, attempts: int) -> EpisodeRow:
         prompt_tokens=usage.prompt_tokens,
         cached_tokens=usage.cached_tokens,
         completion_tokens=usage.completion_tokens,
-        wasted_tokens=usage.wasted_tokens,
+        wasted_tokens=usage.wasted_tokens + wasted_tokens,
         tokens_estimated=usage.estimated,
         skills=trajectory.skills,
         selection_seconds=selection.cost.seconds,
@@ -47,7 +54,7 @@ def row_of(ready: Ready, trajectory: Trajectory, attempts: int) -> EpisodeRow:
     )
 
 
-def lost_row(unit: Unit, attempts: int, reason: str) -> EpisodeRow:
+def lost_row(unit: Unit, attempts: int, reason: str, wasted_tokens: int) -> EpisodeRow:
     """The row of an episode that no attempt could finish."""
     return EpisodeRow(
         **_identity(unit),
@@ -62,7 +69,7 @@ def lost_row(unit: Unit, attempts: int, reason: str) -> EpisodeRow:
         prompt_tokens=0,
         cached_tokens=0,
         completion_tokens=0,
-        wasted_tokens=0,
+        wasted_tokens=wasted_tokens,
         tokens_estimated=False,
         skills=(),
         selection_seconds=0.0,

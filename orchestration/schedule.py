@@ -106,6 +106,12 @@ class Schedule:
         """A selection's worker was lost: its units try again later; those out of attempts are returned and closed."""
         return [unit for unit in self._selecting.pop(key, []) if not self._again(unit)]
 
+    def selection_refused(self, key: str) -> list[Unit]:
+        """No attempt can give this selection: its units are closed and returned."""
+        closed = self._selecting.pop(key, [])
+        self._open -= len(closed)
+        return closed
+
     def next_ready(self) -> Ready | None:
         """The next unit to play."""
         self._wake()

@@ -10,6 +10,9 @@ import orjson
 from skillarena.selectors.cache import DiskCache
 from skillarena.selectors.interface import SelectedSkill, Selection, SelectionCost
 
+FORMAT = 1
+"""Raise it when the stored form or the built-in methods change, so that older selections are computed anew."""
+
 
 class SelectionStore:
     """Selections by their key (``Cell.selection_key``); only the driver reads and writes it."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from skillarena.conf.errors import ConfigError, nearest
 from skillarena.orchestration.agent_settings import AgentSettings
@@ -15,33 +17,37 @@ from skillarena.orchestration.agent_settings import AgentSettings
 PARTS = ("benchmark", "library", "embedder", "reranker", "parser", "selector", "backbone")
 """Sections that name a class with ``_target_`` and pass it their other keys."""
 
-_WHERE_NOT_WHAT = {
+_WHERE_NOT_WHAT: dict[str, set[str]] = {
     "benchmark": {
-        "data",
+        "allow_partial",
         "cache_dir",
+        "call_deadline_s",
+        "data",
+        "deadline_s",
+        "gold_deadline_s",
         "java",
         "jvm_heap_mb",
+        "limit",
         "start_deadline_s",
-        "call_deadline_s",
-        "gold_deadline_s",
-        "deadline_s",
-        "allow_partial",
+        "task_ids",
+        "task_types",
     },
     "backbone": {
         "api_key_env",
         "connect_timeout_s",
-        "timeout_s",
+        "latency_s",
         "max_retries",
         "max_wait_s",
+        "timeout_s",
         "trust_env",
-        "latency_s",
     },
-    "library": {"paths"},  # the library's fingerprint stands for its content
     "agent": {"env_deadline_s"},
     "embedder": {"batch_size", "device"},
     "reranker": {"batch_size", "device"},
+    "parser": {"model"},
 }
-"""Keys that say where or how fast, not what: they do not change a cell's identity."""
+"""Keys that do not tell one cell from another: they say where or how fast, or what they say is in the identity already
+(the tasks, the parser's model)."""
 
 
 class _Frozen(BaseModel):
@@ -73,12 +79,42 @@ class ClusterSettings(_Frozen):
 class TrackingSettings(_Frozen):
     """MLflow; ``conf/tracking/mlflow.yaml`` explains each key."""
 
+    @field_validator("uri")
+    @classmethod
+    def _no_credentials(cls, uri: str | None) -> str | None:
+        """Configurations are written to disk and uploaded, so they must not hold passwords."""
+        if uri and re.search(r"//[^/?#]*@|[?&](password|token|key|secret)=", uri, re.IGNORECASE):
+            raise ValueError(
+                "must hold no password; set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD,"
+                " or leave tracking.uri out and set MLFLOW_TRACKING_URI"
+            )
+        return uri
+
     name: str = "mlflow"
     enabled: bool = True
     uri: str | None = None
     experiment: str = Field("skillarena", min_length=1)
     flush_every_s: float = Field(5.0, gt=0)
     timeout_s: float = Field(60.0, gt=0)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What settings stand for: the content behind names and paths."""
+
+    library: str
+    """The skill library's fingerprint."""
+    tasks: str
+    """Digest of the task ids."""
+    models: dict[str, str]
+    """Identity of each model the selector needs, by part: embedder, reranker, parser."""
+    selector_code: str
+    """Digest of the file that defines the selector, so that an edited method is another cell."""
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Parts on which results can depend."""
+        return ("benchmark", "selector", "backbone", *self.models)
 
 
 class Settings(_Frozen):
@@ -100,25 +136,28 @@ class Settings(_Frozen):
     cell_dir: str | None = None
     cache_dir: str | None = None
 
-    def identity(self, library_fingerprint: str) -> dict[str, Any]:
+    def identity(self, facts: Facts) -> dict[str, Any]:
         """What makes this cell different from another: results can depend on nothing else.
 
         Args:
-            library_fingerprint: digest of the skill library's content; it replaces the library's paths.
+            facts: what the settings stand for on this machine.
         """
-        parts: dict[str, Any] = {
-            part: _without(getattr(self, part), _WHERE_NOT_WHAT.get(part, set())) for part in PARTS
+        used = {part: section for part in PARTS if (section := getattr(self, part)) and part in facts.used}
+        identity: dict[str, Any] = {
+            part: _without(section, _WHERE_NOT_WHAT.get(part, set())) for part, section in used.items()
         }
-        parts["library"]["fingerprint"] = library_fingerprint
-        if "model" in parts["parser"]:  # a backbone of its own
-            parts["parser"]["model"] = _without(parts["parser"]["model"], _WHERE_NOT_WHAT["backbone"])
-        parts["agent"] = self.agent.model_dump(mode="json", exclude=_WHERE_NOT_WHAT["agent"])
-        parts["seed"] = self.seed
-        return parts
+        for part, model in facts.models.items():
+            identity[part]["identity"] = model
+        identity["selector"]["code"] = facts.selector_code
+        identity["library"] = {"fingerprint": facts.library}
+        identity["tasks"] = facts.tasks
+        identity["agent"] = self.agent.model_dump(mode="json", exclude=_WHERE_NOT_WHAT["agent"])
+        identity["seed"] = self.seed
+        return identity
 
 
-def _without(section: Any, keys: set[str]) -> Any:
-    return {key: value for key, value in section.items() if key not in keys} if isinstance(section, dict) else section
+def _without(section: Mapping[str, Any], keys: set[str]) -> dict[str, Any]:
+    return {key: value for key, value in section.items() if key not in keys}
 
 
 def digest(plain: Any) -> str:
@@ -159,7 +198,9 @@ def _explain(error: ValidationError) -> str:
         if problem["type"] == "extra_forbidden":
             lines.append(f"{path}: unknown key{nearest(str(problem['loc'][-1]), _fields_at(problem['loc'][:-1]))}")
         else:
-            lines.append(f"{path}: {problem['msg'].lower()} (got {problem['input']!r})")
+            secret = path == "tracking.uri"  # may hold a password
+            got = "" if secret else f" (got {problem['input']!r})"
+            lines.append(f"{path}: {problem['msg'].removeprefix('Value error, ')}{got}")
     return "\n  ".join(lines)
 
 

@@ -23,10 +23,12 @@ MEASURES: dict[str, Callable[[EpisodeRow], float]] = {
     "cached_tokens": lambda row: row.cached_tokens,
     "completion_tokens": lambda row: row.completion_tokens,
     "total_tokens": lambda row: row.total_tokens,
+    "wasted_tokens": lambda row: row.wasted_tokens,
     "selector_tokens": lambda row: row.selector_prompt_tokens + row.selector_completion_tokens,
     "offline_tokens": lambda row: row.offline_tokens,
     "skills_selected": lambda row: len(row.skills),
-    "pairs_scored": lambda row: row.pairs_scored + row.pairs_cached,
+    "pairs_scored": lambda row: row.pairs_scored,
+    "pairs_cached": lambda row: row.pairs_cached,
     "selection_seconds": lambda row: row.selection_seconds,
     "wall_seconds": lambda row: row.wall_seconds,
 }

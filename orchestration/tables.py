@@ -19,6 +19,9 @@ def results_table(results: Sequence[CellResult]) -> Table:
     table.add_column("benchmark / split")
     table.add_column("selector")
     table.add_column("backbone")
+    varying = _varying(results)
+    if varying:
+        table.add_column("settings")
     for heading in ("episodes", "reward", "95 % interval", "solved %", "env steps", "invalid", "skills"):
         table.add_column(heading, justify="right")
     for heading in ("prompt tok", "cached tok", "compl. tok", "selection s"):
@@ -29,10 +32,17 @@ def results_table(results: Sequence[CellResult]) -> Table:
             Text(f"{axes['benchmark']} {axes['split']}"),
             Text(axes["selector"] + (f" top-{axes['top_k']}" if axes["top_k"] else "")),
             _backbone(result),
+            *([Text(" ".join(f"{key}={axes[key]}" for key in varying if axes[key]))] if varying else []),
             _coverage(summary),
             *_numbers(summary),
         )
     return table
+
+
+def _varying(results: Sequence[CellResult]) -> list[str]:
+    """Axes without a column of their own that tell these cells apart."""
+    axes = ("k", "reranker", "parser", "library", "seed")
+    return [axis for axis in axes if len({result.cell.axes[axis] for result in results}) > 1]
 
 
 def _numbers(summary: Summary) -> list[str]:
@@ -80,6 +90,14 @@ def notes_on(results: Sequence[CellResult]) -> list[str]:
         notes.append("!: not every task has a scored episode; infrastructure errors enter no mean.")
     if any(result.summary.marks.get("tokens_estimated") for result in results):
         notes.append("Tokens are estimated from text length where the backbone reports none.")
+    for result in results:
+        marks = {mark: count for mark, count in result.summary.marks.items() if mark != "tokens_estimated"}
+        if marks:
+            counts = ", ".join(f"{mark} in {count}" for mark, count in marks.items())
+            notes.append(f"{result.cell.name}: {counts} of {result.summary.scored} episodes")
+        if result.cell.left_out:
+            notes.append(f"{result.cell.name}: {len(result.cell.left_out)} documents of the library were left out:")
+            notes += [f"  {reason}" for reason in result.cell.left_out[:5]]
     return notes
 
 

@@ -28,12 +28,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CELL_TAG = "skillarena.cell_id"
-_CHUNK = 80  # episodes a batch; a batch holds at most 1000 metrics
+_CHUNK = 40  # episodes a batch; a batch holds at most 1000 metrics
 
 
 def tracking_uri(settings: TrackingSettings, output_dir: str) -> str:
-    """The configured URI, or the SQLite file in the output folder."""
-    return settings.uri or f"sqlite:///{Path(output_dir).absolute() / 'mlflow.db'}"
+    """The configured URI, else MLflow's own variable, else the SQLite file in the output folder."""
+    return (
+        settings.uri
+        or os.environ.get("MLFLOW_TRACKING_URI")
+        or f"sqlite:///{Path(output_dir).absolute() / 'mlflow.db'}"
+    )
 
 
 def connect(settings: TrackingSettings, output_dir: str) -> tuple[MlflowClient, str]:
@@ -84,6 +88,8 @@ class CellRun:
     cell_dir: Path
     parent_run_id: str | None = None
     run_id: str = ""
+    opened: bool = False
+    """The run exists with all its tags and parameters."""
     _logged: list[EpisodeRow] = field(default_factory=list)
 
     def open(self) -> None:
@@ -114,6 +120,7 @@ class CellRun:
 
         parameters = [Param(key, str(value)[:6000]) for key, value in _flat(config["identity"]).items()]
         self.client.log_batch(self.run_id, params=parameters)
+        self.opened = True
 
     def log_rows(self, rows: Sequence[EpisodeRow]) -> None:
         """Log every row that is new or changed since the last call."""
@@ -140,7 +147,8 @@ class CellRun:
             "summary/episodes": summary.scored,
             "summary/infra_errors": summary.infra_errors,
         }
-        values |= {f"outcome/{outcome}": count for outcome, count in summary.outcomes.items()}
+        values |= {f"outcome/{outcome}": summary.outcomes.get(outcome, 0) for outcome in EndReason}
+        values |= {f"mark/{mark}": count for mark, count in summary.marks.items()}
         for name, estimate in summary.estimates.items():
             values[f"summary/{name}"] = estimate.mean
             if estimate.low is not None and estimate.high is not None:
@@ -231,7 +239,7 @@ class Mirror:
             parent = _sweep_run(client, experiment_id, self._sweep_name) if self._sweep_name else None
             self._runs = {path: CellRun(client, experiment_id, path, parent) for path in self._rows}
         for path, run in self._runs.items():
-            if not run.run_id:
+            if not run.opened:
                 run.open()
             run.log_rows(tuple(self._rows[path].values()))
         for path in list(self._ends):
@@ -259,9 +267,11 @@ def _metrics(step: int, row: EpisodeRow) -> list[Any]:
     from mlflow.entities import Metric
 
     stamp = int(row.finished_at * 1000)
-    if row.outcome == EndReason.INFRA_ERROR:
-        return [Metric("episode/infra_error", 1.0, stamp, step)]
-    return [Metric(f"episode/{name}", measure(row), stamp, step) for name, measure in MEASURES.items()]
+    lost = row.outcome == EndReason.INFRA_ERROR
+    points = [Metric("episode/infra_error", float(lost), stamp, step)]
+    if not lost:
+        points += [Metric(f"episode/{name}", measure(row), stamp, step) for name, measure in MEASURES.items()]
+    return points
 
 
 def _table(rows: Sequence[EpisodeRow]) -> dict[str, Any]:

@@ -1,25 +1,26 @@
 """What runs inside Ray's worker processes: selecting skills and playing episodes.
 
 Both classes are plain Python; ``pools.py`` turns them into actors. Only frozen, plain data goes in and out, and
-expected faults come back as ``Failure`` values, so that the driver decides what happens next.
+expected faults come back as ``Failure`` values in an ``Answer``, so that the driver decides what happens next.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 import traceback
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from skillarena.conf.errors import BackboneError, ConfigError, LibraryError, SkillArenaError
+from skillarena.conf.errors import BackboneError, ConfigError, LibraryError, RerankerError, SkillArenaError
 from skillarena.envs.interface import Benchmark, Task
 from skillarena.orchestration.agent import run_episode
 from skillarena.orchestration.agent_settings import AgentSettings
 from skillarena.orchestration.assembly import AssembledParts, build, build_selector, load_library
-from skillarena.orchestration.backbones.errors import RequestRefused
+from skillarena.orchestration.backbones.errors import UnknownModel, WrongKey
 from skillarena.orchestration.guarded_env import EnvLane, GuardedEnv
 from skillarena.orchestration.settings import digest
 from skillarena.orchestration.trajectory import Trajectory
@@ -28,21 +29,51 @@ from skillarena.selectors.measure import measured
 
 T = TypeVar("T")
 
-_PERMANENT = (ConfigError, LibraryError, RequestRefused)
+_PERMANENT = (ConfigError, LibraryError, RerankerError, WrongKey, UnknownModel)
+"""Errors that every further task would meet too."""
 
 
 @dataclass(frozen=True)
 class Failure:
     """A fault inside a worker, as data."""
 
-    kind: str
-    """Type of the error."""
     message: str
     """The error's text, with its fix."""
     permanent: bool
     """Trying again cannot help: the configuration or the library is wrong."""
     worker_lost: bool = False
     """The worker holds a call that never returned and must be replaced."""
+    wasted_tokens: int = 0
+    """Tokens of the agent's calls in the attempt that broke off."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a worker sends back."""
+
+    result: Any
+    """A ``Selection`` or ``Trajectory``, or a ``Failure``."""
+    warnings: tuple[str, ...] = ()
+    """What the worker's code logged as a warning since the last answer."""
+
+
+class Warnings(logging.Handler):
+    """Keeps warnings of this process until they are taken; a worker has no screen of its own."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._kept: deque[str] = deque(maxlen=50)
+        logging.getLogger("skillarena").addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep one."""
+        self._kept.append(record.getMessage())
+
+    def take(self) -> tuple[str, ...]:
+        """All kept ones, once."""
+        taken = tuple(dict.fromkeys(self._kept))
+        self._kept.clear()
+        return taken
 
 
 @dataclass(frozen=True)
@@ -76,14 +107,15 @@ class SelectionWorker:
         self._cache_dir = Path(cache_dir)
         self._parts: dict[str, AssembledParts] = {}
         self._selectors: dict[str, Selector] = {}
+        self._warnings = Warnings()
 
-    def select(self, job: SelectionJob) -> Selection | Failure:
-        """Choose skills for one task and measure what it took."""
+    def select(self, job: SelectionJob) -> Answer:
+        """Choose skills for one task and measure what it took: an answer with a ``Selection`` or a ``Failure``."""
         try:
             parts, selector = self._assemble(job)
-            return measured(selector, parts, job.task)
+            return Answer(measured(selector, parts, job.task), self._warnings.take())
         except Exception as error:  # becomes data; the driver reports it
-            return failure(error)
+            return Answer(failure(error), self._warnings.take())
 
     def _assemble(self, job: SelectionJob) -> tuple[AssembledParts, Selector]:
         models = {part: section for part, section in job.sections.items() if part != "selector"}
@@ -107,17 +139,24 @@ class RolloutWorker:
         self._lane = EnvLane()
         self._kept: dict[str, Any] = {}
         self._idle: dict[str, list[GuardedEnv]] = defaultdict(list)
+        self._warnings = Warnings()
 
-    def play(self, job: EpisodeJob) -> Trajectory | Failure:
-        """Play one episode to its end."""
+    def play(self, job: EpisodeJob) -> Answer:
+        """Play one episode to its end: an answer with a ``Trajectory`` or a ``Failure``."""
+        spent: list[int] = []
         try:
-            benchmark = self._keep(
-                "benchmark", job.benchmark, lambda: build(job.benchmark, "benchmark", cache_dir=self._cache_dir)
-            )
-            backbone = self._keep("backbone", job.backbone, lambda: build(job.backbone, "backbone"))
-            env = self._take_env(job, benchmark)
+            result: Trajectory | Failure = self._play(job, spent)
         except Exception as error:  # becomes data; the driver reports it
-            return failure(error)
+            wasted = sum(spent) + getattr(error, "wasted_tokens", 0)
+            result = failure(error, worker_lost=bool(self._lane.stuck_in), wasted_tokens=wasted)
+        return Answer(result, self._warnings.take())
+
+    def _play(self, job: EpisodeJob, spent: list[int]) -> Trajectory:
+        benchmark = self._keep(
+            "benchmark", job.benchmark, lambda: build(job.benchmark, "benchmark", cache_dir=self._cache_dir)
+        )
+        backbone = self._keep("backbone", job.backbone, lambda: build(job.backbone, "backbone"))
+        env = self._take_env(job, benchmark)
         try:
             trajectory = run_episode(
                 job.task,
@@ -128,14 +167,15 @@ class RolloutWorker:
                 job.agent,
                 episode_id=job.episode_id,
                 seed=job.seed,
+                on_turn=lambda turn: spent.append(turn.usage.total_tokens + turn.usage.wasted_tokens),
             )
-        except BackboneError as error:
-            self._give_back(job, env)
-            return failure(error)
-        except Exception as error:  # becomes data; the environment may be broken, so it is not used again
+        except BackboneError:
+            self._give_back(job, env)  # the environment is sound
+            raise
+        except BaseException:
             if not env.stuck:
                 env.close()
-            return failure(error, worker_lost=env.stuck)
+            raise
         self._give_back(job, env)
         return trajectory
 
@@ -159,8 +199,8 @@ class RolloutWorker:
             return kept
 
 
-def failure(error: Exception, *, worker_lost: bool = False) -> Failure:
+def failure(error: Exception, *, worker_lost: bool = False, wasted_tokens: int = 0) -> Failure:
     """An exception as plain data; an unexpected one keeps its traceback."""
-    if isinstance(error, SkillArenaError):
-        return Failure(type(error).__name__, str(error), isinstance(error, _PERMANENT), worker_lost)
-    return Failure(type(error).__name__, "".join(traceback.format_exception(error)).strip(), False, worker_lost)
+    expected = isinstance(error, SkillArenaError)
+    text = str(error) if expected else "".join(traceback.format_exception(error)).strip()
+    return Failure(text, isinstance(error, _PERMANENT), worker_lost, wasted_tokens)

@@ -74,6 +74,7 @@ class WithoutParsing(_TopRanked):
     """
 
     method = "without_parsing"
+    needs = ("embedder", "reranker")
 
     def open(self, task: Task) -> FixedSession:
         """Choose skills. Raises ``RerankerError``."""

@@ -14,6 +14,8 @@ from skillarena.selectors.shortlist import Shortlist, choose
 class NoSkills:
     """The agent gets no skill."""
 
+    needs = ()
+
     def __init__(self, parts: Parts) -> None:
         """Take the parts that every method gets; none is used."""
 
@@ -33,6 +35,8 @@ class VectorTopK:
         ConfigError: top_k < 1.
         LibraryError: the library has fewer than top_k skills.
     """
+
+    needs = ("embedder",)
 
     def __init__(self, parts: Parts, *, top_k: int = 1) -> None:
         self._shortlist = Shortlist(parts, top_k, option="top_k")
@@ -69,6 +73,8 @@ class Vanilla:
     Raises:
         ConfigError: max_chars < 1.
     """
+
+    needs = ()
 
     def __init__(self, parts: Parts, *, max_chars: int = 100_000) -> None:
         check_counts(max_chars=max_chars)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -112,7 +112,12 @@ class FixedSession:
 
 @runtime_checkable
 class Selector(Protocol):
-    """A method that chooses skills for a task. Deterministic for a given configuration, library and task."""
+    """A method that chooses skills for a task. Deterministic for a given configuration, library and task.
+
+    A class attribute ``needs`` names the models it reads from its parts, out of ``embedder``, ``reranker`` and
+    ``parser``; without one it counts as needing all three. Preflight builds just these, and a selection is computed
+    anew only when one of these changes.
+    """
 
     def open(self, task: Task) -> SelectorSession:
         """Choose skills. Raises ``RerankerError``, ``BackboneError`` or ``LibraryError``."""
@@ -177,7 +182,3 @@ class Parser(Protocol):
 
     def parse_skill(self, skill: Skill) -> ParsedSkill:
         """Likewise, for one skill."""
-
-
-Chat = Callable[[list[dict[str, str]]], Any]
-"""One LLM call: messages in, a reply with ``text`` and ``usage`` out (``Backbone.chat`` fits)."""

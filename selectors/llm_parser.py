@@ -73,8 +73,8 @@ Parsed = TypeVar("Parsed", ParsedTask, ParsedSkill)
 class ChatModel(Protocol):
     """What the parser needs of a model; every backbone fits."""
 
-    name: str
-    """Model name, part of the parser's identity."""
+    identity: str
+    """Server, model and request options: what an answer depends on besides the messages."""
 
     def chat(self, messages: Any, /) -> Any:
         """One completed call: a reply with ``text``, ``finish_reason`` and ``usage`` (prompt and completion tokens)."""
@@ -102,7 +102,7 @@ class LlmParser:
         check_counts(max_tries=max_tries)
         self._model = model
         self._max_tries = max_tries
-        self.identity = f"llm/{PROMPT_VERSION}/{model.name}/{max_tries}"
+        self.identity = f"llm/{PROMPT_VERSION}/{model.identity}/{max_tries}"
 
     def check(self) -> None:
         """Preflight of the chat model. Raises ``BackboneError``."""

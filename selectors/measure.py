@@ -9,8 +9,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Protocol
 
+from skillarena.conf.errors import ConfigError
 from skillarena.envs.interface import Task
-from skillarena.selectors.interface import Selection, SelectionCost, Selector
+from skillarena.selectors.interface import SelectedSkill, Selection, SelectionCost, Selector
 
 if TYPE_CHECKING:
     from skillarena.selectors.parser_cache import CachedParser
@@ -74,13 +75,14 @@ def measured(selector: Selector, parts: CountedParts, task: Task) -> Selection:
     Selections that share ``parts`` must not run at the same time, as they would count each other's work.
 
     Raises:
+        ConfigError: the selector breaks its contract.
         SkillArenaError: whatever the selector raises.
     """
     clock = _Offline()
     token = _MEASURED.set(clock)
     before, start = parts.cost(), time.perf_counter()
     try:
-        selection = selector.open(task).selection
+        selection = _selection_of(selector, task)
         seconds = time.perf_counter() - start - clock.seconds
     finally:
         _MEASURED.reset(token)
@@ -91,3 +93,23 @@ def measured(selector: Selector, parts: CountedParts, task: Task) -> Selection:
         if field.name != "seconds"
     }
     return replace(selection, cost=SelectionCost(seconds=seconds, **counts))
+
+
+def _selection_of(selector: Selector, task: Task) -> Selection:
+    """What the selector chose, if it is a selection of whole skills without repeats, made before the episode."""
+    session, method = selector.open(task), type(selector).__name__
+    selection = session.selection
+    if session.tools:
+        raise ConfigError(
+            f"{method} offers tools inside the episode, which the agent cannot call yet",
+            "choose a selector that decides before the episode",
+        )
+    if not isinstance(selection, Selection) or not all(isinstance(skill, SelectedSkill) for skill in selection.skills):
+        raise ConfigError(
+            f"{method} gave {type(selection).__name__} where a Selection of SelectedSkill is due",
+            "let SelectorSession.selection be a skillarena.selectors.interface.Selection",
+        )
+    ids = [skill.id for skill in selection.skills]
+    if len(set(ids)) < len(ids):
+        raise ConfigError(f"{method} chose a skill twice: {', '.join(ids)}", "let it choose each skill once")
+    return selection

@@ -54,6 +54,12 @@ class CachedParser:
         self._parser = parser
         self._cache = cache
 
+    def check(self) -> None:
+        """Preflight of the model behind the parser, if it has one. Raises ``BackboneError``."""
+        check = getattr(self._parser, "check", None)
+        if check is not None:
+            check()
+
     def parse_task(self, task: Task) -> ParsedTask:
         """Raises ``BackboneError`` when the parser's model cannot be reached."""
         key = digest(_FORMAT, self.identity, "task", task.benchmark, task.goal)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
@@ -99,6 +100,8 @@ class OpenAICompatible:
         self._api_key_env = api_key_env
         self._send_seed = send_seed
         self._body = _request_body(model, temperature, max_tokens, extra_body or {})
+        self.identity = f"{self._base_url} {json.dumps(self._body, sort_keys=True)}"
+        """What a reply depends on besides the messages and the seed."""
         self._connect_timeout_s = connect_timeout_s
         self._timeout_s = timeout_s
         self._max_retries = max_retries

@@ -41,10 +41,9 @@ class SharedLauncher(Launcher):
         setup_globals()
         configs: list[Any] = []
         returns: list[JobReturn] = []
-        for index, overrides in enumerate(job_overrides, start=initial_job_idx):
+        for overrides in job_overrides:
             config = self._context.config_loader.load_sweep_config(self._config, list(overrides))
             with open_dict(config):
-                config.hydra.job.id = config.hydra.job.num = index
                 del config["hydra"]
             configs.append(config)
             returns.append(JobReturn(overrides=list(filter_overrides(overrides)), cfg=config))

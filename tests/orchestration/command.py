@@ -14,6 +14,7 @@ TIMES = {
     "selection_seconds",
     "selection_reused",
     "offline_tokens",
+    "wasted_tokens",
     "wall_seconds",
     "llm_seconds",
     "env_seconds",

@@ -109,10 +109,26 @@ def test_a_lost_selection_is_tried_again_for_everyone_who_waits() -> None:
     assert plan.open == 0
 
 
+def test_a_refused_selection_closes_the_units_of_every_cell_that_waited_for_it() -> None:
+    plan = schedule(units([("a", "v"), ("b", "v"), ("c", "w")], 1))
+    unit = plan.next_to_select()
+    other = plan.next_to_select()
+    assert unit is not None and other is not None
+    assert [closed.cell.id for closed in plan.selection_refused(unit.selection_key)] == ["a", "b"]
+    for cell in (unit.cell, cast("Cell", StandInCell("b", "v"))):
+        plan.drop_cell(cell)
+    assert plan.open == 1
+    plan.selected(other.selection_key, Selection(), stored=False)
+    ready = plan.next_ready()
+    assert ready is not None and ready.unit.cell.id == "c"
+
+
 @given(
     tasks=st.integers(1, 6),
     cells=st.integers(1, 4),
-    decisions=st.lists(st.sampled_from(["finish", "lose", "bystander", "drop", "lose selection"]), max_size=80),
+    decisions=st.lists(
+        st.sampled_from(["finish", "lose", "bystander", "drop", "lose selection", "refuse selection"]), max_size=80
+    ),
 )
 @settings(max_examples=200, deadline=None)
 def test_whatever_happens_every_unit_is_closed_exactly_once(tasks: int, cells: int, decisions: list[str]) -> None:
@@ -134,6 +150,10 @@ def test_whatever_happens_every_unit_is_closed_exactly_once(tasks: int, cells: i
         while unit := plan.next_to_select():
             if decision == "lose selection":
                 for gone in plan.selection_failed(unit.selection_key):
+                    note(gone)
+                break
+            if decision == "refuse selection":
+                for gone in plan.selection_refused(unit.selection_key):
                     note(gone)
                 break
             plan.selected(unit.selection_key, Selection(), stored=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import yaml
 from skillarena.conf.errors import ConfigError
 from skillarena.orchestration.assembly import build, check_options
 from skillarena.orchestration.hydra_run import CONF_DIR, compose
-from skillarena.orchestration.settings import PARTS, Settings, digest
+from skillarena.orchestration.settings import PARTS, Facts, Settings, digest
 
 
 def test_every_choice_of_every_group_composes_and_names_options_its_class_knows() -> None:
@@ -76,19 +77,31 @@ class _Parts:
     library = range(100)
 
 
+FACTS = Facts("library", "tasks", {"embedder": "e", "reranker": "r", "parser": "p"}, "code")
+
+
 def test_the_identity_ignores_where_things_are_and_sees_what_they_are() -> None:
-    base = compose([]).identity("f")
-    for same in (["output_dir=elsewhere"], ["run.max_attempts=9"], ["tracking.enabled=false"], ["benchmark.data=/x"]):
-        assert compose(same).identity("f") == base, same
-    for other in (
-        ["seed=1"],
-        ["selector.k=9"],
-        ["benchmark.limit=3"],
-        ["benchmark.max_steps=5"],
-        ["backbone.slip_covered=0.1"],
-    ):
-        assert digest(compose(other).identity("f")) != digest(base), other
-    assert digest(compose([]).identity("another library")) != digest(base)
+    base = compose([]).identity(FACTS)
+    for same in ("output_dir=elsewhere", "run.max_attempts=9", "tracking.enabled=false", "benchmark.data=/x"):
+        assert compose([same]).identity(FACTS) == base, same
+    for other in ("seed=1", "selector.k=9", "benchmark.max_steps=5", "backbone.slip_covered=0.1", "agent.max_turns=3"):
+        assert digest(compose([other]).identity(FACTS)) != digest(base), other
+    for change in ({"library": "another"}, {"tasks": "other tasks"}, {"selector_code": "edited"}):
+        assert digest(compose([]).identity(replace(FACTS, **change))) != digest(base), change
+
+
+def test_models_that_the_selector_does_not_read_are_no_part_of_the_identity() -> None:
+    facts = replace(FACTS, models={})
+    base = compose(["selector=none"]).identity(facts)
+    assert compose(["selector=none", "reranker.scale=3"]).identity(facts) == base
+    assert "reranker" not in base
+
+
+@pytest.mark.parametrize("uri", ["http://me:pw@host", "https://host/?password=x"])
+def test_a_tracking_uri_with_a_password_is_refused_without_repeating_it(uri: str) -> None:
+    with pytest.raises(ConfigError, match="MLFLOW_TRACKING_PASSWORD") as caught:
+        compose([f"tracking.uri='{uri}'"])
+    assert uri not in str(caught.value)
 
 
 def test_settings_are_frozen_plain_data() -> None:

@@ -92,9 +92,10 @@ def test_a_mended_infra_error_is_logged_at_its_own_step(tmp_path: Path, store: S
         ledger.append(lost(1))
         run.log_rows(tuple(ledger.rows.values()))
         assert store.history(run.run_id, "episode/reward") == [(0, 100.0)]
-        ledger.append(make_row(1, reward=40.0))
+        ledger.append(make_row(1, reward=40.0, finished_at=1_700_000_100.0))
         run.log_rows(tuple(ledger.rows.values()))
     assert store.history(run.run_id, "episode/reward") == [(0, 100.0), (1, 40.0)]
+    assert store.history(run.run_id, "episode/infra_error")[-1] == (1, 0.0)
 
 
 def test_the_mirror_follows_a_running_cell_and_nests_it_under_its_sweep(tmp_path: Path, store: Store) -> None:
@@ -129,10 +130,12 @@ def test_a_store_that_is_away_delays_nothing_and_sync_catches_up(tmp_path: Path,
     assert len(store.history(run_id, "episode/reward")) == 4
 
 
-def test_an_unreachable_store_is_a_tracking_error_without_credentials(tmp_path: Path) -> None:
-    bad = TrackingSettings(uri="http://someone:secret-word@127.0.0.1:9")
+def test_an_unreachable_store_is_a_tracking_error_without_credentials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://someone:secret-word@127.0.0.1:9")
     with pytest.raises(TrackingError) as caught:
-        connect(bad, str(tmp_path))
+        connect(TrackingSettings(), str(tmp_path))
     assert "secret-word" not in str(caught.value)
 
 

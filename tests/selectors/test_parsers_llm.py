@@ -24,7 +24,7 @@ class ScriptedModel:
     """Gives its answers in turn; an answer that is an exception is raised."""
 
     answers: Sequence[str | Exception]
-    name: str = "scripted"
+    identity: str = "scripted"
     finish_reason: str = "stop"
     seen: list[list[dict[str, str]]] = field(default_factory=list)
 
@@ -131,7 +131,7 @@ def test_the_number_of_tries_is_an_option() -> None:
 
 
 def test_the_identity_tells_models_apart() -> None:
-    first, second = LlmParser(ScriptedModel([], name="a")), LlmParser(ScriptedModel([], name="b"))
+    first, second = LlmParser(ScriptedModel([], identity="a")), LlmParser(ScriptedModel([], identity="b"))
     assert first.identity != second.identity
 
 
