@@ -18,7 +18,9 @@ STANDARD_COUNTS = {"valid_seen": 140, "valid_unseen": 134, "train": 3553}
 """Games that papers report on, by split."""
 
 _LAYOUT = "json_2.1.1"
-_FIX = "run alfworld-download, point ALFWORLD_DATA to the folder of json_2.1.1, or use benchmark.split=generated_seen"
+_FIX = (
+    "run alfworld-download, let benchmark.data or ALFWORLD_DATA name its folder, or use benchmark.split=generated_seen"
+)
 
 _ACTIONS = """\
 look
@@ -150,6 +152,8 @@ class AlfworldBenchmark:
 
 def _data_folder(data: str | None, split: str) -> Path:
     root = Path(data or os.environ.get("ALFWORLD_DATA") or "~/.cache/alfworld").expanduser().absolute()
+    if root.name == _LAYOUT and root.is_dir():
+        root = root.parent
     if not (root / _LAYOUT).is_dir():
         known = [*STANDARD_COUNTS, *GENERATED_SPLITS]
         doubt = "" if split in known else f" to look for split {split!r} in{nearest(split, known)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -25,13 +26,14 @@ def target(section: Mapping[str, Any], part: str) -> Any:
     """
     from hydra.utils import get_object
 
+    logging.getLogger("hydra.utils").disabled = True  # it prints what the error below says
     path = str(section["_target_"])
     try:
         return get_object(path)
     except Exception as error:  # Hydra raises anything that importing the user's module may raise
         raise ConfigError(
             f"{part}._target_: cannot import {path!r} ({error.__cause__ or error})",
-            "give the full dotted path of a class in an installed package",
+            "check the path; a package in this folder is found with PYTHONPATH=. before the command",
         ) from error
 
 

@@ -38,23 +38,27 @@ def select(
     task: Annotated[str, typer.Argument(help="The task in words, for example 'put a hot mug in cabinet'.")],
     overrides: Annotated[list[str] | None, typer.Argument(help="Hydra overrides, as for `run`.")] = None,
     benchmark: Annotated[str, typer.Option(help="Benchmark whose wording the task uses.")] = "alfworld",
+    config_dir: Annotated[Path | None, typer.Option(help="Folder of further configuration files.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All candidates, not only the best.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the selection as JSON.")] = False,
 ) -> None:
     """Explain one selection: parse, states, edges, flows, splits, stage scores, chosen skills."""
     from skillarena.orchestration.explain import explain
 
-    raise typer.Exit(explain(task, benchmark, overrides or [], as_json=json))
+    raise typer.Exit(
+        explain(task, benchmark, overrides or [], config_dir=config_dir, everything=everything, as_json=json)
+    )
 
 
 @app.command()
 def sync(
-    cells: Annotated[list[Path], typer.Argument(help="Cell folders (OUTPUT_DIR/cells/…).")],
+    cells: Annotated[list[Path], typer.Argument(help="Cell folders, or a folder of them such as outputs/cells.")],
     uri: Annotated[str | None, typer.Option(help="Tracking URI instead of the one the cell was run with.")] = None,
 ) -> None:
     """Bring MLflow up to date from ledgers, for example after the tracking server was away. Safe to repeat."""
-    from skillarena.orchestration.experiment import sync_cell
+    from skillarena.orchestration.experiment import cells_in, sync_cell
 
-    for cell in cells:
+    for cell in cells_in(cells):
         print(f"{cell}: MLflow run {sync_cell(cell, uri)}")
 
 

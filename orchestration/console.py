@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import TYPE_CHECKING
 
 from skillarena.conf.errors import SkillArenaError
 
@@ -13,6 +15,20 @@ EXIT_MISTAKE = 2
 """Nothing could run: a mistake in the configuration, data, library, environment or backbone."""
 EXIT_INTERRUPTED = 130
 """Stopped by the user; the same command continues."""
+
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_WIDTH_OF_FILES = 160
+
+
+def console_for_results() -> Console:
+    """Standard output: as wide as the terminal (or ``COLUMNS`` says), and wide enough for any table in a file."""
+    from rich.console import Console
+
+    known = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(highlight=False, width=None if known else _WIDTH_OF_FILES)
 
 
 def print_error(error: SkillArenaError) -> int:

@@ -45,8 +45,8 @@ class Observer(Protocol):
     def start(self, cells: Sequence[CellState]) -> None:
         """All cells with what earlier runs finished."""
 
-    def tick(self) -> None:
-        """Called at least twice a second."""
+    def tick(self, selecting: int, playing: int) -> None:
+        """Called at least twice a second with the selections and episodes under way."""
 
     def stop(self) -> None:
         """Nothing more will come."""
@@ -106,7 +106,11 @@ def _play(sweep: Sweep, observer: Observer) -> bool:
     try:
         if sweep.schedule.open:
             with local_cluster(sweep.settings.cluster, sweep.workers):
-                sweep.run(observer)
+                try:
+                    sweep.run(observer)
+                except KeyboardInterrupt:
+                    log.warning("stopping; finished episodes are kept")
+                    raise
     except KeyboardInterrupt:
         return True
     finally:
@@ -170,7 +174,7 @@ class Sweep:
             for landing in played:
                 self._episode_landed(landing)
             self._replace_overdue(run.selection_timeout_s, run.episode_timeout_s)
-            observer.tick()
+            observer.tick(len(self._selecting.references), len(self._playing.references))
 
     def _feed(self) -> None:
         ahead = self.workers * self.settings.cluster.episodes_per_worker * _SELECTIONS_AHEAD

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,13 +16,20 @@ from rich.console import Console
 
 from skillarena.conf.errors import ConfigError, SkillArenaError
 from skillarena.orchestration.cells import Cell, Preflight
-from skillarena.orchestration.console import EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_MISTAKE, EXIT_OK, print_error
+from skillarena.orchestration.console import (
+    EXIT_INCOMPLETE,
+    EXIT_INTERRUPTED,
+    EXIT_MISTAKE,
+    EXIT_OK,
+    console_for_results,
+    print_error,
+)
 from skillarena.orchestration.driver import SweepResult, run_sweep
 from skillarena.orchestration.ledger import read_config, read_rows
 from skillarena.orchestration.progress import Progress
 from skillarena.orchestration.settings import Settings
 from skillarena.orchestration.summary import summarise
-from skillarena.orchestration.tables import notes_on, results_table
+from skillarena.orchestration.tables import notes_on, results_tables
 from skillarena.orchestration.tracking import redacted, sync, tracking_uri
 
 log = logging.getLogger(__name__)
@@ -83,12 +91,13 @@ def _preflight(all_settings: Sequence[Settings]) -> tuple[list[Cell], bool]:
 
 def _report(result: SweepResult, settings: Settings, broken: bool) -> int:
     """Print the table and where everything is; returns the exit code."""
-    out = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
-    out.print(results_table(result.cells))
+    out = console_for_results()
+    for table in results_tables(result.cells):
+        out.print(table)
     for note in notes_on(result.cells):
         out.print(note, markup=False, soft_wrap=True)
     for cell in result.cells:
-        out.print(f"{cell.cell.name}: {cell.cell.directory}", markup=False, soft_wrap=True)
+        out.print(f"{cell.cell.name}: {os.path.relpath(cell.cell.directory)}", markup=False, soft_wrap=True)
     if settings.tracking.enabled:
         uri = redacted(tracking_uri(settings.tracking, settings.output_dir))
         out.print(f"MLflow: mlflow ui --backend-store-uri {uri}", markup=False, soft_wrap=True)
@@ -97,7 +106,13 @@ def _report(result: SweepResult, settings: Settings, broken: bool) -> int:
         print(
             f"warning: MLflow is behind ({result.tracking_problem}); later: skillarena sync {folders}", file=sys.stderr
         )
-    for message in {cell.error for cell in result.cells if cell.error}:
+    for cell in result.cells:
+        lost = [row.error for row in cell.rows if row.error]
+        if lost:
+            reason = lost[0].strip().splitlines()[-1].strip()
+            print(f"{cell.cell.name}: {len(lost)} episodes have no result; the first: {reason}", file=sys.stderr)
+            print(f"  all reasons: {cell.cell.directory / 'episodes.jsonl'} (error)", file=sys.stderr)
+    for message in dict.fromkeys(cell.error for cell in result.cells if cell.error):
         print(f"error: {message}", file=sys.stderr)
     if result.interrupted:
         print("stopped; the same command continues where this one ended", file=sys.stderr)
@@ -137,6 +152,15 @@ def _terminated_like_interrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, earlier)
+
+
+def cells_in(folders: Sequence[Path]) -> list[Path]:
+    """Cell folders among ``folders`` and directly below them; a folder that is and holds none stays, to be refused."""
+    found: list[Path] = []
+    for folder in folders:
+        below = sorted(path.parent for path in folder.glob("*/config.json"))
+        found += [folder] if (folder / "config.json").exists() or not below else below
+    return found
 
 
 def sync_cell(cell_dir: Path, uri: str | None) -> str:

@@ -5,37 +5,49 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from skillarena.envs.interface import Task
 from skillarena.orchestration.assembly import AssembledParts, build_selector, load_library
 from skillarena.orchestration.cells import cache_folder, sections
+from skillarena.orchestration.console import console_for_results
 from skillarena.orchestration.hydra_run import compose
 from skillarena.orchestration.selection_store import selection_to_json
 from skillarena.orchestration.settings import label
 from skillarena.selectors.interface import Selection
 from skillarena.selectors.measure import measured
 
-_TOP = 5
+_TOP = 8
 
 
-def explain(goal: str, benchmark: str, overrides: Sequence[str], *, as_json: bool) -> int:
+def explain(
+    goal: str,
+    benchmark: str,
+    overrides: Sequence[str],
+    *,
+    config_dir: Path | None,
+    everything: bool,
+    as_json: bool,
+) -> int:
     """Select skills for an instruction and print how it came about; returns the exit code.
 
     Args:
         goal: the instruction.
         benchmark: name of the benchmark's configuration.
         overrides: Hydra overrides, as for ``run``.
+        config_dir: folder of further configuration files.
+        everything: all candidates instead of the best few.
         as_json: print the selection as JSON instead.
 
     Raises:
         SkillArenaError: typed by what is wrong.
     """
-    settings = compose([f"benchmark={benchmark}", *overrides])
+    settings = compose([f"benchmark={benchmark}", *overrides], config_dir)
     identity = hashlib.sha256(goal.encode("utf-8", errors="surrogatepass")).hexdigest()
     task = Task(label(settings.benchmark), "typed", identity, "typed task", "typed", goal)
     parts = AssembledParts(sections(settings), load_library(settings.library), cache_folder(settings))
@@ -43,25 +55,23 @@ def explain(goal: str, benchmark: str, overrides: Sequence[str], *, as_json: boo
     if as_json:
         sys.stdout.write(selection_to_json(selection).decode() + "\n")
         return 0
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+    console = console_for_results()
     console.print(Text(f"{label(settings.selector)} over {len(parts.library)} skills: {goal}", style="bold"))
-    for block in _blocks(selection):
+    for block in _blocks(selection, shown=None if everything else _TOP):
         console.print(block)
     return 0
 
 
-def _blocks(selection: Selection) -> list[Table | Text]:
+def _blocks(selection: Selection, shown: int | None) -> list[Table]:
     details = selection.details
-    blocks: list[Table | Text] = []
+    blocks = [_chosen(selection)]
     if "parse" in details:
         blocks.append(_parse(details["parse"]))
     if "candidates" in details:
-        blocks.append(_candidates(details["candidates"]))
+        blocks.append(_candidates(details["candidates"], shown))
     if "flow" in details:
         blocks.append(_flow(details["flow"], details["splits"]))
-    blocks += [_stage(stage, details["candidates"]) for stage in details.get("stages", ())]
-    blocks.append(_chosen(selection))
-    return blocks
+    return blocks + [_stage(stage, details["candidates"], shown) for stage in details.get("stages", ())]
 
 
 def _parse(parse: dict[str, Any]) -> Table:
@@ -72,11 +82,12 @@ def _parse(parse: dict[str, Any]) -> Table:
     return table
 
 
-def _candidates(candidates: list[dict[str, Any]]) -> Table:
+def _candidates(candidates: list[dict[str, Any]], shown: int | None) -> Table:
     edges = bool(candidates) and "src" in candidates[0]
     headings = ["candidate", "cosine", "rho", "w", *(["edge", "precondition", "completion"] if edges else [])]
-    table = _table(f"Candidates ({len(candidates)}), by relevance", *headings)
-    for candidate in sorted(candidates, key=lambda c: -c.get("rho", c.get("cosine", 0.0))):
+    best = f", the best {shown}" if shown and shown < len(candidates) else ""
+    table = _table(f"Candidates ({len(candidates)}) by relevance{best}", *headings)
+    for candidate in sorted(candidates, key=lambda c: -c.get("rho", c.get("cosine", 0.0)))[:shown]:
         row: list[Text | str] = [
             Text(candidate["id"]),
             *(_number(candidate.get(key)) for key in ("cosine", "rho", "w")),
@@ -97,10 +108,10 @@ def _flow(flow: dict[str, list[float]], splits: list[int]) -> Table:
     return table
 
 
-def _stage(stage: dict[str, Any], candidates: list[dict[str, Any]]) -> Table:
+def _stage(stage: dict[str, Any], candidates: list[dict[str, Any]], shown: int | None) -> Table:
     table = _table(f"Stage S{stage['start']}>S{stage['end']}: {stage['text']}", "candidate", "stage logit", "phi", "")
     order = sorted(range(len(candidates)), key=lambda k: -stage["phi"][k])
-    for k in order[:_TOP]:
+    for k in order[:shown]:
         chosen = "chosen" if candidates[k]["id"] == stage["chosen"] else ""
         table.add_row(Text(candidates[k]["id"]), _number(stage["logits"][k]), _number(stage["phi"][k]), chosen)
     return table
@@ -117,9 +128,9 @@ def _chosen(selection: Selection) -> Table:
 
 
 def _table(title: str, *headings: str) -> Table:
-    table = Table(title=Text(title, style="bold"), title_justify="left")
+    table = Table(title=Text(title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for heading in headings:
-        table.add_column(heading)
+        table.add_column(heading, overflow="fold")
     return table
 
 

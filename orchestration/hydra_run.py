@@ -57,11 +57,21 @@ def main(arguments: Sequence[str]) -> int:
             hydra_main(version_base="1.3", config_path=str(CONF_DIR), config_name="config")(play)()
         except (HydraException, OmegaConfBaseException) as error:
             codes.append(print_error(explained(error)))
+        except ValueError as error:  # Hydra's word for flags that exclude each other
+            codes.append(print_error(ConfigError(str(error), "give one of these flags only")))
     return max(codes)
 
 
-def compose(overrides: Sequence[str]) -> Settings:
-    """The settings that ``skillarena run`` with these overrides would use. Raises ``ConfigError``."""
+def compose(overrides: Sequence[str], config_dir: Path | None = None) -> Settings:
+    """The settings that ``skillarena run`` with these overrides would use.
+
+    Args:
+        overrides: as on the command line.
+        config_dir: folder of further configuration files, as ``--config-dir``.
+
+    Raises:
+        ConfigError: typed mistakes, each with the fix.
+    """
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from hydra.errors import HydraException
@@ -70,7 +80,8 @@ def compose(overrides: Sequence[str]) -> Settings:
     _register_launcher()
     try:
         with initialize_config_dir(str(CONF_DIR), version_base="1.3", job_name="skillarena"):
-            return settings_from(hydra_compose("config", overrides=list(overrides)))
+            more = [f"hydra.searchpath=[file://{config_dir.absolute()}]"] if config_dir else []
+            return settings_from(hydra_compose("config", overrides=[*more, *overrides]))
     except (HydraException, OmegaConfBaseException) as error:
         raise explained(error) from error
 

@@ -159,7 +159,8 @@ def read_config(cell_dir: Path) -> dict[str, Any]:
     try:
         plain: dict[str, Any] = orjson.loads(path.read_bytes())
     except (OSError, orjson.JSONDecodeError) as error:
-        raise DataError(f"{path}: not a cell's configuration ({error})", "give the folder of one cell") from error
+        what = "there is no such file" if isinstance(error, FileNotFoundError) else str(error)
+        raise DataError(f"{path}: not a cell's configuration ({what})", "give the folder of a cell") from error
     return plain
 
 

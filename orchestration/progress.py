@@ -30,6 +30,7 @@ class Progress:
         self._states: Sequence[CellState] = ()
         self._started = self._last = time.monotonic()
         self._done_at_start = 0
+        self._under_way = ""
 
     def start(self, cells: Sequence[CellState]) -> None:
         """Begin to draw."""
@@ -44,8 +45,9 @@ class Progress:
             self._live = Live(self._table(), console=self._console, refresh_per_second=4, transient=True)
             self._live.start()
 
-    def tick(self) -> None:
+    def tick(self, selecting: int, playing: int) -> None:
         """Redraw when due."""
+        self._under_way = f"{playing} playing, {selecting} selecting, " if selecting or playing else ""
         now = time.monotonic()
         if self._live is not None:
             self._live.update(self._table())
@@ -55,6 +57,7 @@ class Progress:
 
     def stop(self) -> None:
         """Remove the live table, or print the last line."""
+        self._under_way = ""
         if self._live is not None:
             self._live.stop()
             self._live = None
@@ -79,7 +82,8 @@ class Progress:
         tokens = sum(t.tokens for t in totals)
         faults = sum(t.infra_errors for t in totals)
         fault_note = f", {faults} infra errors" if faults else ""
-        return f"{done}/{total} episodes, mean reward {mean}, {tokens:,} tokens{fault_note}, {self._eta()}"
+        so_far = f"{done}/{total} episodes, mean reward {mean}, {tokens:,} tokens{fault_note}"
+        return f"{so_far}, {self._under_way}{self._eta()}"
 
     def _table(self) -> Table:
         table = Table(title=self._line(), title_justify="left", box=None, pad_edge=False)

@@ -1,84 +1,29 @@
-"""Cells as tables for the terminal."""
+"""Cells as tables for the terminal. Numbers are never cut; names fold on narrow terminals."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from skillarena.orchestration.driver import CellResult
 from skillarena.orchestration.summary import Estimate, Summary
 
-SIMULATED = "simulated"
+_QUALITY = ("episodes", "reward [95 %]", "solved %", "env steps", "invalid", "skills")
+_COST = ("prompt", "cached", "completion", "total", "selection s", "episode s")
 
 
-def results_table(results: Sequence[CellResult]) -> Table:
-    """One row a cell: reward and success with 95 % intervals, steps, tokens, skills, coverage."""
-    table = Table(title=_title(results), title_justify="left")
-    table.add_column("benchmark / split")
-    table.add_column("selector")
-    table.add_column("backbone")
-    varying = _varying(results)
-    if varying:
-        table.add_column("settings")
-    for heading in ("episodes", "reward", "95 % interval", "solved %", "env steps", "invalid", "skills"):
-        table.add_column(heading, justify="right")
-    for heading in ("prompt tok", "cached tok", "compl. tok", "selection s"):
-        table.add_column(heading, justify="right")
+def results_tables(results: Sequence[CellResult]) -> list[Table]:
+    """What the methods reached, and what that took; one row a cell in each."""
+    quality = _table("Means over episodes", results, _QUALITY)
+    cost = _table("Tokens and seconds, means over episodes", results, _COST)
     for result in results:
-        axes, summary = result.cell.axes, result.summary
-        table.add_row(
-            Text(f"{axes['benchmark']} {axes['split']}"),
-            Text(axes["selector"] + (f" top-{axes['top_k']}" if axes["top_k"] else "")),
-            _backbone(result),
-            *([Text(" ".join(f"{key}={axes[key]}" for key in varying if axes[key]))] if varying else []),
-            _coverage(summary),
-            *_numbers(summary),
-        )
-    return table
-
-
-def _varying(results: Sequence[CellResult]) -> list[str]:
-    """Axes without a column of their own that tell these cells apart."""
-    axes = ("k", "reranker", "parser", "library", "seed")
-    return [axis for axis in axes if len({result.cell.axes[axis] for result in results}) > 1]
-
-
-def _numbers(summary: Summary) -> list[str]:
-    estimates = summary.estimates
-    if not estimates:
-        return ["-"] * 10
-    return [
-        f"{estimates['reward'].mean:.2f}",
-        _interval(estimates["reward"]),
-        f"{100 * estimates['success'].mean:.1f}",
-        f"{estimates['env_steps'].mean:.2f}",
-        f"{estimates['invalid_actions'].mean:.2f}",
-        f"{estimates['skills_selected'].mean:.2f}",
-        f"{estimates['prompt_tokens'].mean:,.0f}",
-        f"{estimates['cached_tokens'].mean:,.0f}",
-        f"{estimates['completion_tokens'].mean:,.0f}",
-        f"{estimates['selection_seconds'].mean:.3f}",
-    ]
-
-
-def _interval(estimate: Estimate) -> str:
-    return "-" if estimate.low is None or estimate.high is None else f"{estimate.low:.1f} - {estimate.high:.1f}"
-
-
-def _coverage(summary: Summary) -> Text:
-    text = f"{summary.scored}/{summary.expected}"
-    return Text(text) if summary.complete else Text(text + " !", style="bold yellow")
-
-
-def _backbone(result: CellResult) -> Text:
-    name = result.cell.axes["backbone"]
-    return Text(f"{name} [{SIMULATED}]" if result.cell.simulated and name != SIMULATED else name)
-
-
-def _title(results: Sequence[CellResult]) -> str:
-    return "Means over episodes" + (" (SIMULATED backbone: no language model)" if _any_simulated(results) else "")
+        name = _name(result, results)
+        quality.add_row(name, _coverage(result.summary), *_quality(result.summary))
+        cost.add_row(name, *_cost(result.summary))
+    return [quality, cost]
 
 
 def notes_on(results: Sequence[CellResult]) -> list[str]:
@@ -99,6 +44,59 @@ def notes_on(results: Sequence[CellResult]) -> list[str]:
             notes.append(f"{result.cell.name}: {len(result.cell.left_out)} documents of the library were left out:")
             notes += [f"  {reason}" for reason in result.cell.left_out[:5]]
     return notes
+
+
+def _table(title: str, results: Sequence[CellResult], headings: Sequence[str]) -> Table:
+    mark = " (SIMULATED backbone: no language model)" if _any_simulated(results) else ""
+    table = Table(title=title + mark, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("cell", overflow="fold")
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def _name(result: CellResult, results: Sequence[CellResult]) -> Text:
+    """The cell's name, its backbone's mark, and what else tells it from the others."""
+    name = result.cell.name
+    if result.cell.simulated and "simulated" not in name:
+        name += " [simulated]"
+    unnamed = ("reranker", "parser", "library")
+    varying = [axis for axis in unnamed if len({other.cell.axes[axis] for other in results}) > 1]
+    return Text(" ".join([name, *(f"{axis}={result.cell.axes[axis]}" for axis in varying)]))
+
+
+def _quality(summary: Summary) -> list[str]:
+    estimates = summary.estimates
+    if not estimates:
+        return ["-"] * (len(_QUALITY) - 1)
+    return [
+        f"{estimates['reward'].mean:.1f}{_interval(estimates['reward'])}",
+        f"{100 * estimates['success'].mean:.1f}",
+        f"{estimates['env_steps'].mean:.1f}",
+        f"{estimates['invalid_actions'].mean:.1f}",
+        f"{estimates['skills_selected'].mean:.2f}",
+    ]
+
+
+def _cost(summary: Summary) -> list[str]:
+    estimates = summary.estimates
+    if not estimates:
+        return ["-"] * len(_COST)
+    tokens = ("prompt_tokens", "cached_tokens", "completion_tokens", "total_tokens")
+    return [
+        *(f"{estimates[name].mean:,.0f}" for name in tokens),
+        f"{estimates['selection_seconds'].mean:.2f}",
+        f"{estimates['wall_seconds'].mean:.1f}",
+    ]
+
+
+def _interval(estimate: Estimate) -> str:
+    return "" if estimate.low is None or estimate.high is None else f" [{estimate.low:.1f}, {estimate.high:.1f}]"
+
+
+def _coverage(summary: Summary) -> Text:
+    text = f"{summary.scored}/{summary.expected}"
+    return Text(text) if summary.complete else Text(text + " !", style="bold yellow")
 
 
 def _any_simulated(results: Sequence[CellResult]) -> bool:

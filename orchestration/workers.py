@@ -115,7 +115,7 @@ class SelectionWorker:
             parts, selector = self._assemble(job)
             return Answer(measured(selector, parts, job.task), self._warnings.take())
         except Exception as error:  # becomes data; the driver reports it
-            return Answer(failure(error), self._warnings.take())
+            return Answer(failure(error, repeats=True), self._warnings.take())
 
     def _assemble(self, job: SelectionJob) -> tuple[AssembledParts, Selector]:
         models = {part: section for part, section in job.sections.items() if part != "selector"}
@@ -199,8 +199,16 @@ class RolloutWorker:
             return kept
 
 
-def failure(error: Exception, *, worker_lost: bool = False, wasted_tokens: int = 0) -> Failure:
-    """An exception as plain data; an unexpected one keeps its traceback."""
+def failure(error: Exception, *, repeats: bool = False, worker_lost: bool = False, wasted_tokens: int = 0) -> Failure:
+    """An exception as plain data; an unexpected one keeps its traceback.
+
+    Args:
+        error: what was raised.
+        repeats: a bug (an unexpected error) would show again, since the work is deterministic.
+        worker_lost: the worker must be replaced.
+        wasted_tokens: tokens spent in vain.
+    """
     expected = isinstance(error, SkillArenaError)
+    permanent = isinstance(error, _PERMANENT) or (repeats and not expected)
     text = str(error) if expected else "".join(traceback.format_exception(error)).strip()
-    return Failure(text, isinstance(error, _PERMANENT), worker_lost, wasted_tokens)
+    return Failure(text, permanent, worker_lost, wasted_tokens)
