@@ -1,7 +1,8 @@
-# make demo     set up .venv and run the demonstration (both benchmarks, three selectors)
-# make test     set up .venv and run every test that needs no GPU, key or hub
-# make lint     style and types
-# make lock     pin the newest versions that pyproject.toml allows
+# make demo         set up .venv and run the demonstration (both benchmarks, three selectors)
+# make test         set up .venv and run every test that needs no GPU, key or hub
+# make test-quick   the unit tests only
+# make lint         style and types
+# make lock         pin the newest versions that pyproject.toml allows
 #
 # Variables: PYTHON (a Python 3.11 or 3.12), VENV (default .venv), TORCH_BACKEND (cpu, cu130, …: which build of PyTorch
 # to fetch from PyTorch's own index; empty: whatever the package index has), ARGS (more arguments for pytest or the run).
@@ -72,4 +73,4 @@ $(VENV)/.demo $(VENV)/.dev: $(VENV)/.%: pyproject.toml requirements.lock | $(VEN
 	@touch $@
 
 clean:
-	rm -rf build outputs .pytest_cache .mypy_cache .ruff_cache
+	rm -rf build outputs skillarena.egg-info .hypothesis .pytest_cache .mypy_cache .ruff_cache
