@@ -75,6 +75,8 @@ class AlfworldBenchmark:
         allow_partial: bool = False,
         deadline_s: float = 60.0,
     ) -> None:
+        if isinstance(task_types, str):
+            raise ConfigError(f"task_types must be a list, not {task_types!r}", f"write task_types=[{task_types}]")
         for option, value in {"max_steps": max_steps, "limit": limit, "deadline_s": deadline_s}.items():
             if value is not None and value < 1:
                 raise ConfigError(f"ALFWorld's {option} is {value}", "give at least 1")
@@ -85,7 +87,7 @@ class AlfworldBenchmark:
         self.split = split
         self.max_steps = max_steps
         self._task_types = list(task_types or ())
-        self._task_ids = list(task_ids or ())
+        self._task_ids = task_ids
         self._limit = limit
         self._cache_dir = cache_dir
         self._allow_partial = allow_partial

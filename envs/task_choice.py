@@ -34,7 +34,8 @@ def choose_tasks(
     Raises:
         ConfigError: an unknown type, an unknown or ambiguous task, a limit under 1, or filters that leave nothing.
     """
-    if limit is not None and limit < 1:
+    task_types, task_ids = _words("task_types", task_types), _words("task_ids", task_ids)
+    if isinstance(limit, bool) or (limit is not None and limit < 1):
         raise ConfigError(f"limit is {limit}", "give at least 1, or null for all tasks")
     kept = list(tasks)
     if task_types:
@@ -50,6 +51,17 @@ def choose_tasks(
     if tasks and not kept:
         raise ConfigError("task_types and task_ids leave no task", "remove one of the two filters")
     return _mixed(kept)[:limit]
+
+
+def _words(option: str, values: Sequence[str] | None) -> list[str]:
+    """The option's words. An id of digits only comes as a number when it was not quoted."""
+    if isinstance(values, str):
+        raise ConfigError(f"{option} must be a list, not {values!r}", f"write {option}=[{values}]")
+    words = [str(value) if isinstance(value, int) and not isinstance(value, bool) else value for value in values or ()]
+    for word in words:
+        if not isinstance(word, str):
+            raise ConfigError(f"{option} holds {word!r}, which is no text", f"quote it: '{option}=[\"12e45678\"]'")
+    return words
 
 
 def _find(tasks: Sequence[Task], reference: str) -> Task:

@@ -67,7 +67,7 @@ class CellState:
         try:
             write_json(self.cell.directory / "summary.json", summary.to_dict())
         except EnvError as error:  # it can be made again from the ledger, which is what counts
-            log.warning("%s", error)
+            log.warning("%s", error.message)
         if mirror is not None:
             status = "FAILED" if self.error else "FINISHED" if summary.complete else "KILLED"
             mirror.end_cell(self.cell.directory, summary, status)

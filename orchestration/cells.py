@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from skillarena.conf.errors import DataError
+from skillarena.conf.errors import DataError, SkillArenaError
 from skillarena.envs.cache_dir import cache_root
 from skillarena.envs.interface import Task
 from skillarena.orchestration.assembly import AssembledParts, build, build_selector, check_options, load_library
@@ -126,7 +126,20 @@ def sections(settings: Settings) -> dict[str, dict[str, Any]]:
 
 def _list_tasks(settings: Settings, cache_dir: Path) -> tuple[str, tuple[Task, ...]]:
     benchmark = build(settings.benchmark, "benchmark", cache_dir=str(cache_dir))
-    tasks = tuple(benchmark.tasks())
+    try:
+        tasks = tuple(benchmark.tasks())
+    except SkillArenaError:
+        raise
+    except Exception as error:  # a benchmark of the user's own may raise anything
+        raise DataError(
+            f"benchmark: {type(benchmark).__name__}.tasks() failed: {type(error).__name__}: {error}",
+            "mend the class; it must return a list of skillarena.envs.interface.Task",
+        ) from error
+    if not all(isinstance(task, Task) for task in tasks) or len({task.id for task in tasks}) < len(tasks):
+        raise DataError(
+            f"benchmark: {type(benchmark).__name__}.tasks() gave things that are no Task, or two with one id",
+            "it must return a list of skillarena.envs.interface.Task with ids of their own",
+        )
     if not tasks:
         raise DataError(
             f"benchmark: no task of split {benchmark.split!r} is left after the filters",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import unicodedata
 from typing import TYPE_CHECKING
 
 from skillarena.conf.errors import SkillArenaError
@@ -31,7 +32,14 @@ def console_for_results() -> Console:
     return Console(highlight=False, width=None if known else _WIDTH_OF_FILES)
 
 
+def plain(text: object) -> str:
+    """Text without control characters, which a file or a server could use to command the terminal."""
+    return "".join(
+        c if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs") else "\ufffd" for c in str(text)
+    )
+
+
 def print_error(error: SkillArenaError) -> int:
     """One message with the fix on standard error; returns the exit code."""
-    print(f"error: {error}", file=sys.stderr)
+    print(f"error: {plain(error)}", file=sys.stderr)
     return EXIT_MISTAKE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
@@ -109,6 +110,7 @@ def _play(sweep: Sweep, observer: Observer) -> bool:
                 try:
                     sweep.run(observer)
                 except KeyboardInterrupt:
+                    signal.signal(signal.SIGINT, signal.SIG_IGN)  # winding down takes seconds and must not be cut short
                     log.warning("stopping; finished episodes are kept")
                     raise
     except KeyboardInterrupt:

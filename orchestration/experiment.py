@@ -22,6 +22,7 @@ from skillarena.orchestration.console import (
     EXIT_MISTAKE,
     EXIT_OK,
     console_for_results,
+    plain,
     print_error,
 )
 from skillarena.orchestration.driver import SweepResult, run_sweep
@@ -110,10 +111,10 @@ def _report(result: SweepResult, settings: Settings, broken: bool) -> int:
         lost = [row.error for row in cell.rows if row.error]
         if lost:
             reason = lost[0].strip().splitlines()[-1].strip()
-            print(f"{cell.cell.name}: {len(lost)} episodes have no result; the first: {reason}", file=sys.stderr)
+            print(f"{cell.cell.name}: {len(lost)} episodes have no result; the first: {plain(reason)}", file=sys.stderr)
             print(f"  all reasons: {cell.cell.directory / 'episodes.jsonl'} (error)", file=sys.stderr)
     for message in dict.fromkeys(cell.error for cell in result.cells if cell.error):
-        print(f"error: {message}", file=sys.stderr)
+        print(f"error: {plain(message)}", file=sys.stderr)
     if result.interrupted:
         print("stopped; the same command continues where this one ended", file=sys.stderr)
         return EXIT_INTERRUPTED
@@ -131,6 +132,7 @@ def _logging_to(console: Console) -> Iterator[None]:
     handler = RichHandler(console=console, show_path=False, show_time=False, markup=False)
     logger = logging.getLogger("skillarena")
     logger.setLevel(logging.INFO)
+    handler.addFilter(_without_control_characters)
     logger.addHandler(handler)
     logger.propagate = False
     try:
@@ -140,6 +142,11 @@ def _logging_to(console: Console) -> Iterator[None]:
         logger.propagate = True
 
 
+def _without_control_characters(record: logging.LogRecord) -> bool:
+    record.msg, record.args = plain(record.getMessage()), ()
+    return True
+
+
 @contextmanager
 def _terminated_like_interrupted() -> Iterator[None]:
     """SIGTERM (a scheduler ending the job) stops as cleanly as Ctrl-C."""
@@ -147,11 +154,13 @@ def _terminated_like_interrupted() -> Iterator[None]:
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    earlier = signal.signal(signal.SIGTERM, interrupt)
+    earlier = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    signal.signal(signal.SIGTERM, interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, earlier)
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
 
 
 def cells_in(folders: Sequence[Path]) -> list[Path]:

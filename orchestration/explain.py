@@ -12,10 +12,11 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from skillarena.conf.errors import ConfigError
 from skillarena.envs.interface import Task
 from skillarena.orchestration.assembly import AssembledParts, build_selector, load_library
 from skillarena.orchestration.cells import cache_folder, sections
-from skillarena.orchestration.console import console_for_results
+from skillarena.orchestration.console import console_for_results, plain
 from skillarena.orchestration.hydra_run import compose
 from skillarena.orchestration.selection_store import selection_to_json
 from skillarena.orchestration.settings import label
@@ -47,8 +48,10 @@ def explain(
     Raises:
         SkillArenaError: typed by what is wrong.
     """
+    if any("\udc80" <= character <= "\udfff" for character in goal):
+        raise ConfigError("the task is not UTF-8 text", "check the terminal's encoding")
     settings = compose([f"benchmark={benchmark}", *overrides], config_dir)
-    identity = hashlib.sha256(goal.encode("utf-8", errors="surrogatepass")).hexdigest()
+    identity = hashlib.sha256(goal.encode()).hexdigest()
     task = Task(label(settings.benchmark), "typed", identity, "typed task", "typed", goal)
     parts = AssembledParts(sections(settings), load_library(settings.library), cache_folder(settings))
     selection = measured(build_selector(settings.selector, parts), parts, task)
@@ -56,7 +59,7 @@ def explain(
         sys.stdout.write(selection_to_json(selection).decode() + "\n")
         return 0
     console = console_for_results()
-    console.print(Text(f"{label(settings.selector)} over {len(parts.library)} skills: {goal}", style="bold"))
+    console.print(_text(f"{label(settings.selector)} over {len(parts.library)} skills: {goal}", style="bold"))
     for block in _blocks(selection, shown=None if everything else _TOP):
         console.print(block)
     return 0
@@ -78,7 +81,7 @@ def _parse(parse: dict[str, Any]) -> Table:
     table = _table("Parse" + (" (fallback)" if parse["fallback"] else ""), "", "state", "sub-task that follows")
     subtasks = [*parse["subtasks"], ""]
     for index, state in enumerate(parse.get("states") or [""] * len(subtasks)):
-        table.add_row(f"S{index}", Text(state), Text(subtasks[index] if index < len(subtasks) else ""))
+        table.add_row(f"S{index}", _text(state), _text(subtasks[index] if index < len(subtasks) else ""))
     return table
 
 
@@ -89,12 +92,12 @@ def _candidates(candidates: list[dict[str, Any]], shown: int | None) -> Table:
     table = _table(f"Candidates ({len(candidates)}) by relevance{best}", *headings)
     for candidate in sorted(candidates, key=lambda c: -c.get("rho", c.get("cosine", 0.0)))[:shown]:
         row: list[Text | str] = [
-            Text(candidate["id"]),
+            _text(candidate["id"]),
             *(_number(candidate.get(key)) for key in ("cosine", "rho", "w")),
         ]
         if edges:
             arrow = f"S{candidate['src']}>S{candidate['tgt']}" if candidate["keep"] else "dropped"
-            row += [Text(arrow), Text(candidate["precondition"] or "None"), Text(candidate["completion"])]
+            row += [_text(arrow), _text(candidate["precondition"] or "None"), _text(candidate["completion"])]
         table.add_row(*row)
     return table
 
@@ -113,7 +116,7 @@ def _stage(stage: dict[str, Any], candidates: list[dict[str, Any]], shown: int |
     order = sorted(range(len(candidates)), key=lambda k: -stage["phi"][k])
     for k in order[:shown]:
         chosen = "chosen" if candidates[k]["id"] == stage["chosen"] else ""
-        table.add_row(Text(candidates[k]["id"]), _number(stage["logits"][k]), _number(stage["phi"][k]), chosen)
+        table.add_row(_text(candidates[k]["id"]), _number(stage["logits"][k]), _number(stage["phi"][k]), chosen)
     return table
 
 
@@ -123,15 +126,19 @@ def _chosen(selection: Selection) -> Table:
     marks = f"; marks: {', '.join(selection.marks)}" if selection.marks else ""
     table = _table(f"Chosen ({len(selection.skills)}) in {took}{marks}", "skill", "score", "why")
     for skill in selection.skills:
-        table.add_row(Text(skill.id), _number(skill.score), Text(skill.reason))
+        table.add_row(_text(skill.id), _number(skill.score), _text(skill.reason))
     return table
 
 
 def _table(title: str, *headings: str) -> Table:
-    table = Table(title=Text(title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(title=_text(title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for heading in headings:
         table.add_column(heading, overflow="fold")
     return table
+
+
+def _text(content: str, style: str = "") -> Text:
+    return Text(plain(content), style=style)
 
 
 def _number(value: float | None) -> str:

@@ -57,8 +57,8 @@ def main(arguments: Sequence[str]) -> int:
             hydra_main(version_base="1.3", config_path=str(CONF_DIR), config_name="config")(play)()
         except (HydraException, OmegaConfBaseException) as error:
             codes.append(print_error(explained(error)))
-        except ValueError as error:  # Hydra's word for flags that exclude each other
-            codes.append(print_error(ConfigError(str(error), "give one of these flags only")))
+        except ValueError as error:  # Hydra's word for flags and groups that do not go together
+            codes.append(print_error(ConfigError(str(error), "see `skillarena run --help`")))
     return max(codes)
 
 
@@ -128,7 +128,7 @@ def explained(error: Exception) -> ConfigError:
     override = getattr(error, "override", None)
     if override:
         return ConfigError(f"cannot read the override {override!r}", "write KEY=VALUE; quote lists: 'KEY=[a,b]'")
-    first = re.sub(r"\s*\n\s*", "; ", texts[0]) if texts else type(error).__name__
+    first = re.sub(r"\s*\n\s*", "; ", texts[0])[:300] if texts else type(error).__name__
     return ConfigError(first, "see `skillarena run --help` for keys and `skillarena run --hydra-help` for the syntax")
 
 

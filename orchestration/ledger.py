@@ -104,12 +104,17 @@ class EpisodeRow:
 
 
 _FIELDS = {f.name for f in fields(EpisodeRow)}
+_NUMBERS = [f.name for f in fields(EpisodeRow) if f.type in ("int", "float", "bool")]
+_SCORES = ("reward", "success", "score")
 
 
 def _row(line: bytes) -> EpisodeRow | None:
     try:
         plain = orjson.loads(line)
         plain["skills"], plain["marks"] = tuple(plain["skills"]), tuple(plain["marks"])
+        scored = plain["outcome"] != EndReason.INFRA_ERROR
+        if not all(isinstance(plain[name], int | float) for name in (*_NUMBERS, *(_SCORES if scored else ()))):
+            return None
         return EpisodeRow(**{key: value for key, value in plain.items() if key in _FIELDS})
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return None
@@ -161,6 +166,8 @@ def read_config(cell_dir: Path) -> dict[str, Any]:
     except (OSError, orjson.JSONDecodeError) as error:
         what = "there is no such file" if isinstance(error, FileNotFoundError) else str(error)
         raise DataError(f"{path}: not a cell's configuration ({what})", "give the folder of a cell") from error
+    if not isinstance(plain, dict) or not {"identity", "cell", "settings", "tasks"} <= plain.keys():
+        raise DataError(f"{path}: not a cell's configuration", "give the folder of a cell, or remove this one")
     return plain
 
 

@@ -21,9 +21,12 @@ class SelectionStore:
         self._cache = DiskCache(cache_dir / "selections.sqlite")
 
     def get(self, key: str) -> Selection | None:
-        """The stored selection, or None."""
+        """The stored selection, or None; one of another form (written by another version) counts as none."""
         stored = self._cache.get_many([bytes.fromhex(key)]).get(bytes.fromhex(key))
-        return None if stored is None else selection_from_json(stored)
+        try:
+            return None if stored is None else selection_from_json(stored)
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            return None
 
     def put(self, key: str, selection: Selection) -> None:
         """Keep a selection."""

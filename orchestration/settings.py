@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -176,6 +177,7 @@ def validate(raw: Mapping[str, Any]) -> Settings:
     Raises:
         ConfigError: listing every unknown key (with the nearest known one) and every value out of range.
     """
+    _check_numbers(raw, "")
     try:
         settings = Settings.model_validate(dict(raw))
     except ValidationError as error:
@@ -189,6 +191,18 @@ def validate(raw: Mapping[str, Any]) -> Settings:
                 f"choose a file with {part}=NAME, or set {part}._target_ to your own class",
             )
     return settings
+
+
+def _check_numbers(plain: Any, path: str) -> None:
+    """Ledgers and digests hold 64-bit integers and finite numbers."""
+    if isinstance(plain, Mapping):
+        for key, value in plain.items():
+            _check_numbers(value, f"{path}.{key}" if path else str(key))
+    elif isinstance(plain, list):
+        for value in plain:
+            _check_numbers(value, path)
+    elif isinstance(plain, int | float) and not (math.isfinite(plain) and abs(plain) < 2**63):
+        raise ConfigError(f"{path}: {plain} is out of range", "give a finite number below 2^63")
 
 
 def _explain(error: ValidationError) -> str:

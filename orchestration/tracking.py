@@ -73,7 +73,8 @@ def connect(settings: TrackingSettings, output_dir: str) -> tuple[MlflowClient, 
 
 
 def redacted(uri: str) -> str:
-    """A URI without user name and password."""
+    """A URI without user name, password and query."""
+    uri = uri.partition("?")[0]
     scheme, separator, rest = uri.partition("://")
     host = rest.rpartition("@")[2] if "@" in rest.partition("/")[0] else rest
     return f"{scheme}{separator}{host}"

@@ -7,6 +7,7 @@ expected faults come back as ``Failure`` values in an ``Answer``, so that the dr
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import traceback
 from collections import defaultdict, deque
@@ -15,13 +16,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from skillarena.conf.errors import BackboneError, ConfigError, LibraryError, RerankerError, SkillArenaError
-from skillarena.envs.interface import Benchmark, Task
+import orjson
+
+from skillarena.conf.errors import (
+    BackboneError,
+    ConfigError,
+    EnvError,
+    LibraryError,
+    RerankerError,
+    SkillArenaError,
+)
+from skillarena.envs.interface import Benchmark, EndReason, Task
 from skillarena.orchestration.agent import run_episode
 from skillarena.orchestration.agent_settings import AgentSettings
 from skillarena.orchestration.assembly import AssembledParts, build, build_selector, load_library
 from skillarena.orchestration.backbones.errors import UnknownModel, WrongKey
 from skillarena.orchestration.guarded_env import EnvLane, GuardedEnv
+from skillarena.orchestration.selection_store import selection_to_json
 from skillarena.orchestration.settings import digest
 from skillarena.orchestration.trajectory import Trajectory
 from skillarena.selectors.interface import Selection, Selector
@@ -113,7 +124,9 @@ class SelectionWorker:
         """Choose skills for one task and measure what it took: an answer with a ``Selection`` or a ``Failure``."""
         try:
             parts, selector = self._assemble(job)
-            return Answer(measured(selector, parts, job.task), self._warnings.take())
+            selection = measured(selector, parts, job.task)
+            _must_be_json(selection_to_json, selection, "the selection's scores, reasons and details", ConfigError)
+            return Answer(selection, self._warnings.take())
         except Exception as error:  # becomes data; the driver reports it
             return Answer(failure(error, repeats=True), self._warnings.take())
 
@@ -177,7 +190,7 @@ class RolloutWorker:
                 env.close()
             raise
         self._give_back(job, env)
-        return trajectory
+        return _sound(trajectory)
 
     def _give_back(self, job: EpisodeJob, env: GuardedEnv) -> None:
         with self._lock:
@@ -197,6 +210,23 @@ class RolloutWorker:
                 self._kept[key] = make()
             kept: T = self._kept[key]
             return kept
+
+
+def _sound(trajectory: Trajectory) -> Trajectory:
+    """The trajectory, if it can be scored and written down. Raises ``EnvError``."""
+    if trajectory.outcome is EndReason.INFRA_ERROR:
+        raise EnvError("the environment reported a fault of its own")
+    if not (math.isfinite(trajectory.score) and 0 <= trajectory.reward <= 100):
+        raise EnvError(f"reward {trajectory.reward} and score {trajectory.score} are no points from 0 to 100")
+    _must_be_json(orjson.dumps, trajectory.to_dict(), "the episode's texts and numbers", EnvError)
+    return trajectory
+
+
+def _must_be_json(dump: Callable[[T], Any], value: T, what: str, fault: type[SkillArenaError]) -> None:
+    try:
+        dump(value)
+    except (TypeError, ValueError) as error:
+        raise fault(f"{what} cannot be written as JSON: {error}") from error
 
 
 def failure(error: Exception, *, repeats: bool = False, worker_lost: bool = False, wasted_tokens: int = 0) -> Failure:

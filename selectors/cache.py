@@ -7,6 +7,7 @@ import logging
 import os
 import sqlite3
 import threading
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from hashlib import sha256
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+from filelock import FileLock
 from numpy.typing import NDArray
 
 _LOG = logging.getLogger(__name__)
@@ -21,6 +23,8 @@ _T = TypeVar("_T")
 
 _BUSY_SECONDS = 30.0
 """How long a call waits for other writers."""
+_CHECK = 4
+"""Bytes of the checksum in front of each stored value."""
 _KEYS_PER_QUERY = 500
 """SQLite takes at least 999 parameters in one statement."""
 _ITEMS_PER_STEP = 1024
@@ -58,12 +62,12 @@ class DiskCache:
         return DiskCache, (self.path,)
 
     def get_many(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
-        """The values of those keys that are stored."""
+        """The values of those keys that are stored and undamaged."""
         wanted = list(dict.fromkeys(keys))
         return self._attempt(lambda connection: _select(connection, wanted), {})
 
     def put_many(self, entries: Mapping[bytes, bytes]) -> None:
-        """Store all entries or, where the file refuses, none. A stored key keeps its first value."""
+        """Store all entries or, where the file refuses, none."""
         self._attempt(lambda connection: _insert(connection, entries), None)
 
     def _attempt(self, action: Callable[[sqlite3.Connection], _T], otherwise: _T) -> _T:
@@ -93,14 +97,16 @@ class DiskCache:
         connection = self._connections.pop((os.getpid(), threading.get_ident()), None)
         if connection is not None:
             connection.close()
-        if _is_sound(self.path):
-            return
-        aside = next(
-            name for number in itertools.count(1) if not (name := Path(f"{self.path}.damaged-{number}")).exists()
-        )
-        for ending in ("-wal", "-shm", ""):  # the file last: a new one must not meet its predecessor's log
-            with suppress(FileNotFoundError):
-                Path(f"{self.path}{ending}").replace(f"{aside}{ending}")
+        with FileLock(f"{self.path}.lock", timeout=_BUSY_SECONDS):  # or two would move each other's new file aside
+            if _is_sound(self.path):
+                return
+            aside = next(
+                name for number in itertools.count(1) if not (name := Path(f"{self.path}.damaged-{number}")).exists()
+            )
+            for ending in ("-wal", "-shm", ""):  # the file last: a new one must not meet its predecessor's log
+                with suppress(FileNotFoundError):
+                    Path(f"{self.path}{ending}").replace(f"{aside}{ending}")
+            _open(self.path).close()
         _LOG.warning("cache %s was damaged (%s); moved to %s and begun anew", self.path, error, aside)
 
 
@@ -150,13 +156,24 @@ def _select(connection: sqlite3.Connection, keys: list[bytes]) -> dict[bytes, by
     for first in range(0, len(keys), _KEYS_PER_QUERY):
         some = keys[first : first + _KEYS_PER_QUERY]
         marks = ",".join("?" * len(some))
-        found.update(connection.execute(f"SELECT key, value FROM entries WHERE key IN ({marks})", some))  # noqa: S608
+        rows = connection.execute(f"SELECT key, value FROM entries WHERE key IN ({marks})", some)  # noqa: S608
+        found.update((key, value[_CHECK:]) for key, value in rows if _is_whole(value))
     return found
 
 
 def _insert(connection: sqlite3.Connection, entries: Mapping[bytes, bytes]) -> None:
     with connection:
-        connection.executemany("INSERT OR IGNORE INTO entries VALUES (?, ?)", entries.items())
+        checked = ((key, _checksum(value) + value) for key, value in entries.items())
+        connection.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?)", checked)
+
+
+def _is_whole(stored: object) -> bool:
+    return isinstance(stored, bytes) and stored[:_CHECK] == _checksum(stored[_CHECK:])
+
+
+def _checksum(value: bytes) -> bytes:
+    """Guards a value against damage that leaves the file sound; a damaged one counts as missing."""
+    return zlib.crc32(value).to_bytes(_CHECK, "big")
 
 
 def _is_damage(error: sqlite3.DatabaseError) -> bool:

@@ -144,6 +144,8 @@ def _content(skill: Skill) -> tuple[str, str, str]:
 def _read(path: str | Path) -> Iterator[Skill | Rejection]:
     if str(path) == BUNDLED:
         return _read_tree(Path(__file__).with_name("bundled"))
+    if not str(path):
+        raise LibraryError("library.paths holds an empty path", "name a folder or file, or the word 'bundled'")
     path = Path(path).expanduser()
     try:
         is_folder = S_ISDIR(path.stat().st_mode)
@@ -156,7 +158,7 @@ def _read(path: str | Path) -> Iterator[Skill | Rejection]:
         return _read_tree(path)
     if path.suffix == ".md":
         return iter([_read_document(path, path.resolve().parent.name if _is_skill_file(path.name) else path.stem)])
-    if path.name.endswith((".jsonl", ".jsonl.gz", ".jsonl.xz")):
+    if path.name.endswith((".jsonl", ".jsonl.gz", ".jsonl.xz")) and path.is_file():
         return _read_pool(path)
     raise LibraryError(
         f"{str(path)!r} is no skill file", "name a folder, a .md file or a .jsonl, .jsonl.gz or .jsonl.xz pool"

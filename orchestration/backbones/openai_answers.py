@@ -135,6 +135,10 @@ def _text(content: Any) -> str:
     return content.encode("utf-8", "replace").decode("utf-8") if isinstance(content, str) else ""
 
 
+_MOST_TOKENS = 10**9
+"""No call takes more; a larger count is a server's mistake and is estimated instead."""
+
+
 def _usage(given: Any, messages: Sequence[Message], text: str) -> Usage:
     given = given if isinstance(given, dict) else {}
     prompt, completion = _count(given.get("prompt_tokens")), _count(given.get("completion_tokens"))
@@ -157,4 +161,5 @@ def _spent(content: Any) -> int:
 
 
 def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    sound = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS
+    return value if sound else None

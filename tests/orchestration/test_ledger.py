@@ -22,7 +22,7 @@ TASKS = [Task("bench", "split", f"{n:064x}", f"task {n}", "kind", "goal") for n 
 
 
 def open_ledger(folder: Path, **identity: object) -> Ledger:
-    return Ledger(folder, {"seed": 0, **identity}, {"cell": {"name": "c"}}, TASKS)
+    return Ledger(folder, {"seed": 0, **identity}, {"cell": {"name": "c"}, "settings": {}}, TASKS)
 
 
 def test_rows_and_trajectories_come_back_as_written(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ def store(output: Path, request: pytest.FixtureRequest) -> Store:
 
 def cell(folder: Path, cell_id: str = "c" * 64) -> Ledger:
     about = {"cell": {"id": cell_id, "name": "bench/split vector", "axes": {"selector": "vector"}, "simulated": True}}
+    about["settings"] = {}
     return Ledger(folder, {"selector": {"top_k": 1}, "seed": 0}, about, TASKS)
 
 

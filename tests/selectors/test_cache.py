@@ -42,11 +42,22 @@ def test_values_outlive_the_object(tmp_path: Path) -> None:
     assert cache.get_many([]) == {}
 
 
-def test_a_key_keeps_its_first_value(tmp_path: Path) -> None:
+def test_a_key_holds_its_last_value(tmp_path: Path) -> None:
     cache = DiskCache(tmp_path / "cache.sqlite")
     cache.put_many({b"k": b"first"})
     cache.put_many({b"k": b"second", b"l": b""})
-    assert cache.get_many([b"k", b"l"]) == {b"k": b"first", b"l": b""}
+    assert cache.get_many([b"k", b"l"]) == {b"k": b"second", b"l": b""}
+
+
+def test_a_damaged_value_in_a_sound_file_is_missing_and_can_be_stored_again(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path / "cache.sqlite")
+    cache.put_many({b"k": b"value", b"l": b"other"})
+    with closing(sqlite3.connect(tmp_path / "cache.sqlite")) as connection, connection:
+        connection.execute("UPDATE entries SET value = 'abc' WHERE key = ?", (b"k",))
+        connection.execute("UPDATE entries SET value = substr(value, 1, 6) WHERE key = ?", (b"l",))
+    assert cache.get_many([b"k", b"l"]) == {}
+    cache.put_many({b"k": b"value"})
+    assert cache.get_many([b"k"]) == {b"k": b"value"}
 
 
 def test_threads_share_one_cache(tmp_path: Path) -> None:
@@ -222,7 +233,7 @@ def test_a_full_disk_fails_no_run(tmp_path: Path) -> None:
 
 def test_a_callers_mistake_is_not_taken_for_a_bad_file(tmp_path: Path) -> None:
     cache = DiskCache(tmp_path / "cache.sqlite")
-    with pytest.raises(sqlite3.Error):
+    with pytest.raises(TypeError):
         cache.put_many({b"k": object()})  # type: ignore[dict-item]
     assert cache.get_many([b"k"]) == {}
     cache.put_many({b"k": b"v"})
