@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import zip_longest
+from typing import Any
 
 from skillarena.conf.errors import ConfigError, nearest
 from skillarena.envs.interface import Task
@@ -53,7 +54,7 @@ def choose_tasks(
     return _mixed(kept)[:limit]
 
 
-def _words(option: str, values: Sequence[str] | None) -> list[str]:
+def _words(option: str, values: Any) -> list[str]:
     """The option's words. An id of digits only comes as a number when it was not quoted."""
     if isinstance(values, str):
         raise ConfigError(f"{option} must be a list, not {values!r}", f"write {option}=[{values}]")

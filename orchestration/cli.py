@@ -64,12 +64,15 @@ def sync(
 
 def main() -> None:
     """Entry point: expected errors become one message and exit code 2."""
-    from skillarena.orchestration.console import print_error
+    from skillarena.orchestration.console import EXIT_INTERRUPTED, print_error
 
     try:
         app()
     except SkillArenaError as error:
         sys.exit(print_error(error))
+    except KeyboardInterrupt:  # before anything was started
+        print("stopped", file=sys.stderr)
+        sys.exit(EXIT_INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -47,6 +47,8 @@ def local_cluster(settings: ClusterSettings, workers: int) -> Iterator[None]:
             log_to_driver=False,
             logging_level=logging.ERROR,
         )
+    except SystemExit:  # Ray's answer to SIGTERM while it starts
+        raise KeyboardInterrupt from None
     except Exception as error:  # Ray raises many types here; all mean that it did not start
         raise EnvError(
             f"Ray did not start: {error}", "check free memory and that the temporary folder is writable"

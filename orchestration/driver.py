@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import signal
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
@@ -20,6 +19,7 @@ from skillarena.orchestration.pools import Landing, Pool
 from skillarena.orchestration.rows import lost_row, row_of
 from skillarena.orchestration.schedule import Ready, Schedule, Unit
 from skillarena.orchestration.selection_store import SelectionStore
+from skillarena.orchestration.stop_request import StopRequest
 from skillarena.orchestration.summary import Summary
 from skillarena.orchestration.tracking import Mirror
 from skillarena.orchestration.trajectory import Trajectory
@@ -74,12 +74,15 @@ class SweepResult:
     """Stopped by the user; the same command continues."""
 
 
-def run_sweep(cells: Sequence[Cell], observer: Observer, sweep_name: str | None = None) -> SweepResult:
+def run_sweep(
+    cells: Sequence[Cell], observer: Observer, stop: StopRequest, sweep_name: str | None = None
+) -> SweepResult:
     """Run all episodes of all cells that have no final row yet.
 
     Args:
         cells: preflighted cells; the first one's ``run``, ``cluster`` and ``tracking`` settings hold for all.
         observer: draws progress.
+        stop: ends the sweep early; finished episodes are kept.
         sweep_name: name of the parent run in MLflow; None for a single cell.
 
     Raises:
@@ -90,34 +93,30 @@ def run_sweep(cells: Sequence[Cell], observer: Observer, sweep_name: str | None 
         for state in states:
             state.count_resumed()
         mirror = _mirror(cells[0].settings, sweep_name, states)
-        interrupted, behind = False, ""
+        behind = ""
         try:
-            interrupted = _play(Sweep(states, mirror), observer)
+            _play(Sweep(states, mirror), observer, stop)
         finally:
             for state in states:
                 state.end(mirror)
             behind = "" if mirror is None or mirror.stop() else mirror.problem
         results = [CellResult(s.cell, s.summary, s.error, tuple(s.ledger.rows.values())) for s in states]
-    return SweepResult(tuple(results), behind, interrupted)
+    return SweepResult(tuple(results), behind, interrupted=stop.made and any(state.open for state in states))
 
 
-def _play(sweep: Sweep, observer: Observer) -> bool:
-    """Play all open units; on return no worker runs any more. True when the user stopped it."""
+def _play(sweep: Sweep, observer: Observer, stop: StopRequest) -> None:
+    """Play all open units; on return no worker runs any more."""
     observer.start(list(sweep.states.values()))
     try:
         if sweep.schedule.open:
             with local_cluster(sweep.settings.cluster, sweep.workers):
-                try:
-                    sweep.run(observer)
-                except KeyboardInterrupt:
-                    signal.signal(signal.SIGINT, signal.SIG_IGN)  # winding down takes seconds and must not be cut short
+                sweep.run(observer, stop)
+                if stop.made:
                     log.warning("stopping; finished episodes are kept")
-                    raise
-    except KeyboardInterrupt:
-        return True
+    except KeyboardInterrupt:  # while Ray was starting
+        stop.made = True
     finally:
         observer.stop()
-    return False
 
 
 class Sweep:
@@ -136,8 +135,8 @@ class Sweep:
         self._warned: set[str] = set()
         self.workers = rollout_workers(self.settings.cluster, self.schedule.open)
 
-    def run(self, observer: Observer) -> None:
-        """Until no unit is open."""
+    def run(self, observer: Observer, stop: StopRequest) -> None:
+        """Until no unit is open or the user wants to stop."""
         import ray
 
         cluster, run = self.settings.cluster, self.settings.run
@@ -159,7 +158,7 @@ class Sweep:
             threads=cluster.episodes_per_worker,
             env={"CUDA_VISIBLE_DEVICES": ""},
         )
-        while self.schedule.open:
+        while self.schedule.open and not stop.made:
             self._feed()
             references = self._selecting.references + self._playing.references
             if references:

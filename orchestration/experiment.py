@@ -5,12 +5,10 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -29,6 +27,7 @@ from skillarena.orchestration.driver import SweepResult, run_sweep
 from skillarena.orchestration.ledger import read_config, read_rows
 from skillarena.orchestration.progress import Progress
 from skillarena.orchestration.settings import Settings
+from skillarena.orchestration.stop_request import StopRequest
 from skillarena.orchestration.summary import summarise
 from skillarena.orchestration.tables import notes_on, results_tables
 from skillarena.orchestration.tracking import redacted, sync, tracking_uri
@@ -56,8 +55,9 @@ def run_cells(all_settings: Sequence[Settings]) -> int:
     sweep_name = None
     if len(all_settings) > 1:
         sweep_name = hashlib.sha256("\n".join(sorted(cell.id for cell in cells)).encode()).hexdigest()[:12]
-    with _logging_to(console), _terminated_like_interrupted():
-        result = run_sweep(cells, Progress(console, settings.run.progress_every_s), sweep_name)
+    stop = StopRequest()
+    with _logging_to(console), stop.listening():
+        result = run_sweep(cells, Progress(console, settings.run.progress_every_s), stop, sweep_name)
     return _report(result, settings, broken)
 
 
@@ -145,22 +145,6 @@ def _logging_to(console: Console) -> Iterator[None]:
 def _without_control_characters(record: logging.LogRecord) -> bool:
     record.msg, record.args = plain(record.getMessage()), ()
     return True
-
-
-@contextmanager
-def _terminated_like_interrupted() -> Iterator[None]:
-    """SIGTERM (a scheduler ending the job) stops as cleanly as Ctrl-C."""
-
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    earlier = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
 
 
 def cells_in(folders: Sequence[Path]) -> list[Path]:

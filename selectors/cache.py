@@ -97,7 +97,7 @@ class DiskCache:
         connection = self._connections.pop((os.getpid(), threading.get_ident()), None)
         if connection is not None:
             connection.close()
-        with FileLock(f"{self.path}.lock", timeout=_BUSY_SECONDS):  # or two would move each other's new file aside
+        with _lock(self.path):  # or two would move each other's new file aside
             if _is_sound(self.path):
                 return
             aside = next(
@@ -106,7 +106,7 @@ class DiskCache:
             for ending in ("-wal", "-shm", ""):  # the file last: a new one must not meet its predecessor's log
                 with suppress(FileNotFoundError):
                     Path(f"{self.path}{ending}").replace(f"{aside}{ending}")
-            _open(self.path).close()
+            _connect(self.path).close()
         _LOG.warning("cache %s was damaged (%s); moved to %s and begun anew", self.path, error, aside)
 
 
@@ -142,8 +142,18 @@ def cached_rows(
     return stored.astype(np.float32, copy=False).reshape(len(keys), -1), len(missing)
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _lock(path: Path) -> FileLock:
+    """Held while a file is made or moved aside: SQLite does not wait for others where it sets the journal mode."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    return FileLock(f"{path}.lock", timeout=_BUSY_SECONDS)
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    with _lock(path):
+        return _connect(path)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level="IMMEDIATE", check_same_thread=False)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
@@ -183,7 +193,7 @@ def _is_damage(error: sqlite3.DatabaseError) -> bool:
 
 def _is_sound(path: Path) -> bool:
     try:
-        with closing(_open(path)) as connection:
+        with closing(_connect(path)) as connection:
             return bool(connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
     except sqlite3.DatabaseError as error:
         if _is_damage(error):
