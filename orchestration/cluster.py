@@ -14,9 +14,14 @@ from skillarena.orchestration.settings import ClusterSettings
 _OBJECT_STORE_BYTES = 256 * 1024 * 1024  # jobs and results are small; Ray's default would claim 30 % of the memory
 
 
+def cores() -> int:
+    """CPU cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
 def rollout_workers(settings: ClusterSettings, episodes: int) -> int:
     """Number of rollout processes: as configured, else one for each core, never more than there are episodes."""
-    return max(1, min(settings.rollout_workers or len(os.sched_getaffinity(0)), episodes))
+    return max(1, min(settings.rollout_workers or cores(), episodes))
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from skillarena.orchestration.cell_state import CellState
 from skillarena.orchestration.cells import Cell, cache_folder, sections
-from skillarena.orchestration.cluster import local_cluster, rollout_workers
+from skillarena.orchestration.cluster import cores, local_cluster, rollout_workers
 from skillarena.orchestration.ledger import EpisodeRow, Ledger
 from skillarena.orchestration.pools import Landing, Pool
 from skillarena.orchestration.rows import lost_row, row_of
@@ -148,6 +148,7 @@ class Sweep:
             size=cluster.selection_workers,
             in_flight=_SELECTIONS_IN_FLIGHT,
             threads=1,  # models are not thread-safe, and one selection's cost must not mix with another's
+            env={"OMP_NUM_THREADS": str(max(1, cores() // cluster.selection_workers))},  # models on CPUs
         )
         self._playing = Pool(
             RolloutWorker,
