@@ -1,0 +1,1 @@
+"""Models and limits that Ray actors host for all cells of a sweep."""
