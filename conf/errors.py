@@ -48,6 +48,10 @@ class RerankerError(SkillArenaError):
     """An embedder or reranker cannot be loaded or scores wrongly."""
 
 
+class ModelHostLost(SkillArenaError):
+    """The process that holds an embedder or reranker died or hangs; the selection can be tried again."""
+
+
 class EnvError(SkillArenaError):
     """An environment cannot be started, died, or missed its deadline."""
 

@@ -14,6 +14,9 @@ from skillarena.selectors.interface import SelectionCost
 from skillarena.selectors.measure import counters, offline
 
 if TYPE_CHECKING:
+    from ray.actor import ActorHandle
+
+    from skillarena.orchestration.backbones.gate import Gates
     from skillarena.selectors.interface import Embedder, Parser, Reranker, Selector
     from skillarena.selectors.library import SkillLibrary
 
@@ -87,13 +90,38 @@ def build(section: Mapping[str, Any], part: str, **injected: Any) -> Any:
         raise ConfigError(f"{part}: {error}", f"check the values under `{part}`") from error
 
 
-class AssembledParts:
-    """The library and the models of one cell, each built at first use and kept (see ``selectors/parts.py``)."""
+def is_hosted(section: Mapping[str, Any], part: str) -> bool:
+    """Whether, in a sweep, a section's model gets a process of its own.
 
-    def __init__(self, sections: Mapping[str, Mapping[str, Any]], library: SkillLibrary, cache_dir: Path) -> None:
+    One that is built from an embedder (the similarity reranker) is light and stays where it is used.
+    """
+    return "embedder" not in inspect.signature(target(section, part)).parameters
+
+
+class AssembledParts:
+    """The library and the models of one cell, each built at first use and kept (see ``selectors/parts.py``).
+
+    Args:
+        sections: embedder, reranker and parser.
+        library: all skills.
+        cache_dir: where vectors, scores and parses are kept between runs.
+        hosts: processes that hold the embedder or the reranker, by section; a model without one is loaded here.
+        gates: limits of this process's calls to a parser's language model; None: the model limits itself.
+    """
+
+    def __init__(
+        self,
+        sections: Mapping[str, Mapping[str, Any]],
+        library: SkillLibrary,
+        cache_dir: Path,
+        hosts: Mapping[str, ActorHandle[Any]] | None = None,
+        gates: Gates | None = None,
+    ) -> None:
         self._sections = sections
         self.library = library
         self._cache_dir = cache_dir
+        self._hosts = hosts or {}
+        self._gates = gates
 
     @cached_property
     def embedder(self) -> Embedder:
@@ -101,9 +129,7 @@ class AssembledParts:
         from skillarena.selectors.cache import DiskCache
         from skillarena.selectors.embedders import CachedEmbedder
 
-        with offline():
-            inner = build(self._sections["embedder"], "embedder")
-        return CachedEmbedder(inner, DiskCache(self._cache_dir / "embeddings.sqlite"))
+        return CachedEmbedder(self._embedder(), DiskCache(self._cache_dir / "embeddings.sqlite"))
 
     @cached_property
     def reranker(self) -> Reranker:
@@ -111,11 +137,7 @@ class AssembledParts:
         from skillarena.selectors.cache import DiskCache
         from skillarena.selectors.rerankers import CachedReranker
 
-        section = self._sections["reranker"]
-        needs_embedder = "embedder" in check_options(section, "reranker")
-        with offline():
-            inner = build(section, "reranker", **({"embedder": self.embedder} if needs_embedder else {}))
-        return CachedReranker(inner, DiskCache(self._cache_dir / "scores.sqlite"))
+        return CachedReranker(self._reranker(), DiskCache(self._cache_dir / "scores.sqlite"))
 
     @cached_property
     def parser(self) -> Parser:
@@ -123,8 +145,33 @@ class AssembledParts:
         from skillarena.selectors.cache import DiskCache
         from skillarena.selectors.parser_cache import CachedParser
 
-        inner = build(self._sections["parser"], "parser")
-        return CachedParser(inner, DiskCache(self._cache_dir / "parses.sqlite"))
+        return CachedParser(self._parser(), DiskCache(self._cache_dir / "parses.sqlite"))
+
+    def _embedder(self) -> Embedder:
+        from skillarena.orchestration.serving.remote_models import RemoteEmbedder
+
+        if "embedder" in self._hosts:
+            return RemoteEmbedder(self._hosts["embedder"], "embedder")
+        with offline():
+            return cast("Embedder", build(self._sections["embedder"], "embedder"))
+
+    def _reranker(self) -> Reranker:
+        from skillarena.orchestration.serving.remote_models import RemoteReranker
+
+        section = self._sections["reranker"]
+        if "reranker" in self._hosts:
+            return RemoteReranker(self._hosts["reranker"], "reranker")
+        injected = {} if is_hosted(section, "reranker") else {"embedder": self.embedder}
+        with offline():
+            return cast("Reranker", build(section, "reranker", **injected))
+
+    def _parser(self) -> Parser:
+        section = dict(self._sections["parser"])
+        model = section.get("model")
+        if self._gates is not None and isinstance(model, Mapping) and "_target_" in model:
+            gated = build(model, "parser.model", gate=self._gates.of(model))
+            return cast("Parser", build({**section, "model": None}, "parser", model=gated))
+        return cast("Parser", build(section, "parser"))
 
     def cost(self) -> SelectionCost:
         """Work done so far by the models that exist (see ``measure.CountedParts``); creates none."""

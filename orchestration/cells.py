@@ -14,6 +14,7 @@ from skillarena.conf.errors import DataError, SkillArenaError
 from skillarena.envs.cache_dir import cache_root
 from skillarena.envs.interface import Task
 from skillarena.orchestration.assembly import AssembledParts, build, build_selector, check_options, load_library
+from skillarena.orchestration.pricing import check_priced
 from skillarena.orchestration.selection_store import FORMAT
 from skillarena.orchestration.settings import PARTS, Facts, Settings, digest, label
 
@@ -87,11 +88,13 @@ class Preflight:
         selector = build_selector(settings.selector, parts)
         split, tasks = self._once("tasks", settings.benchmark, lambda: _list_tasks(settings, cache_dir))
         needed = {part: getattr(settings, part) for part in getattr(selector, "needs", MODELS)}
-        models = self._once("models", needed, lambda: {part: _model_identity(parts, part) for part in needed})
-        simulated = self._once("backbone", settings.backbone, lambda: _check_backbone(settings))
-        identity = settings.identity(
-            Facts(library.fingerprint, digest(sorted(task.id for task in tasks)), models, _code_digest(selector))
-        )
+        if settings.run.max_cost is not None:
+            check_priced({**needed, "backbone": settings.backbone})
+        models = self._once("models", needed, lambda: {part: self._model_identity(parts, part) for part in needed})
+        simulated = self._once("backbone", settings.backbone, lambda: self._simulated(settings))
+        weights = self._once("weights", settings.backbone, lambda: self._weights(settings))
+        ids = digest(sorted(task.id for task in tasks))
+        identity = settings.identity(Facts(library.fingerprint, ids, models, weights, _code_digest(selector)))
         cell_id = digest(identity)
         name = _name(settings, split)
         folder = Path(settings.output_dir) / "cells" / f"{re.sub(r'[^A-Za-z0-9_.]+', '-', name)}-{cell_id[:12]}"
@@ -105,6 +108,31 @@ class Preflight:
             simulated=simulated,
             left_out=tuple(f"{item.source}: {item.reason}" for item in library.rejections if not item.repeat),
         )
+
+    def _model_identity(self, parts: AssembledParts, part: str) -> str:
+        """Build a model (weights come later) and check what it depends on: an LLM parser knows its server."""
+        model = getattr(parts, part)
+        check = getattr(model, "check", None)
+        if check is not None:
+            check()
+        return str(model.identity)
+
+    def _simulated(self, settings: Settings) -> bool:
+        """Build and check the backbone; True when there is no language model behind it."""
+        backbone = build(settings.backbone, "backbone")
+        try:
+            backbone.check()
+            return bool(backbone.simulated)
+        finally:
+            backbone.close()
+
+    def _weights(self, settings: Settings) -> str:
+        """Name of the very weights that a backbone serves itself; empty for one that cannot know them."""
+        backbone = build(settings.backbone, "backbone")
+        try:
+            return str(getattr(backbone, "weights", ""))
+        finally:
+            backbone.close()
 
     def _once(self, kind: str, section: dict[str, Any], make: Callable[[], T]) -> T:
         key = f"{kind}:{digest(section)}"
@@ -155,23 +183,5 @@ def _name(settings: Settings, split: str) -> str:
     return f"{label(settings.benchmark)}/{split} {method} {label(settings.backbone)} seed={settings.seed}"
 
 
-def _model_identity(parts: AssembledParts, part: str) -> str:
-    """Build a model (weights come later) and check what it depends on: an LLM parser knows its server."""
-    model = getattr(parts, part)
-    check = getattr(model, "check", None)
-    if check is not None:
-        check()
-    return str(model.identity)
-
-
 def _code_digest(selector: Any) -> str:
     return hashlib.sha256(Path(inspect.getfile(type(selector))).read_bytes()).hexdigest()
-
-
-def _check_backbone(settings: Settings) -> bool:
-    backbone = build(settings.backbone, "backbone")
-    try:
-        backbone.check()
-        return bool(backbone.simulated)
-    finally:
-        backbone.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -29,8 +30,24 @@ def run(context: typer.Context) -> None:
     configuration.
     """
     from skillarena.orchestration import hydra_run
+    from skillarena.orchestration.experiment import run_cells
 
-    raise typer.Exit(hydra_run.main(context.args))
+    raise typer.Exit(hydra_run.main(context.args, run_cells))
+
+
+@app.command(context_settings=_PASS_ON)
+def plan(
+    context: typer.Context,
+    json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
+) -> None:
+    """Say what `run` with the same arguments would play, and what it should take in tokens, money and GPU memory.
+
+    Nothing is started. Models, keys and servers need not be there yet; what is missing is listed.
+    """
+    from skillarena.orchestration import hydra_run
+    from skillarena.orchestration.plan import plan_cells
+
+    raise typer.Exit(hydra_run.main(context.args, partial(plan_cells, as_json=json), command="plan"))
 
 
 @app.command()

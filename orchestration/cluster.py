@@ -1,17 +1,24 @@
-"""Ray on this machine: started once for a command, stopped with it."""
+"""The connection to Ray: a cluster of this command's own on this machine, or one that runs already."""
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import signal
-from collections.abc import Iterator
+import socket
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from skillarena.conf.errors import ConfigError, EnvError
 from skillarena.orchestration.settings import ClusterSettings
 
 _OBJECT_STORE_BYTES = 256 * 1024 * 1024  # jobs and results are small; Ray's default would claim 30 % of the memory
+_KNOCK_TIMEOUT_S = 10.0
+_SHIPPED = ("conf", "envs", "orchestration", "selectors")
 
 
 def cores() -> int:
@@ -19,18 +26,17 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def rollout_workers(settings: ClusterSettings, episodes: int) -> int:
-    """Number of rollout processes: as configured, else one for each core, never more than there are episodes."""
-    return max(1, min(settings.rollout_workers or cores(), episodes))
-
-
 @contextmanager
-def local_cluster(settings: ClusterSettings, workers: int) -> Iterator[None]:
-    """Start Ray for ``workers`` rollout processes and the selection workers; stop it on the way out.
+def connected(settings: ClusterSettings, cpus: int) -> Iterator[None]:
+    """Ray while the block runs.
+
+    Args:
+        settings: ``address`` null starts a Ray of our own, anything else is joined.
+        cpus: processes that a Ray of our own must have room for, whatever the machine's cores.
 
     Raises:
-        EnvError: Ray does not come up.
-        ConfigError: this process is connected to a cluster already.
+        EnvError: Ray does not come up, or nothing answers at the address.
+        ConfigError: this process is connected to a cluster already, or the address is of another kind.
     """
     # `uv run` would otherwise make Ray ship the working directory and build a second environment for its workers.
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
@@ -38,28 +44,122 @@ def local_cluster(settings: ClusterSettings, workers: int) -> Iterator[None]:
     os.environ.setdefault("RAY_raylet_start_wait_time_s", str(int(settings.start_timeout_s)))
     import ray
 
-    on_sigterm = signal.getsignal(signal.SIGTERM)
     if ray.is_initialized():
         raise ConfigError("Ray is running in this process already", "start SkillArena from a process of its own")
+    on_sigterm = signal.getsignal(signal.SIGTERM)
+    with _package(settings) as modules:
+        try:
+            if settings.address is None:
+                _start(cpus)
+            else:
+                _join(settings.address, modules)
+        except SystemExit:  # Ray's answer to SIGTERM while it starts
+            raise KeyboardInterrupt from None
+        signal.signal(signal.SIGTERM, on_sigterm)  # Ray puts in a handler of its own that ends the process
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+def _start(cpus: int) -> None:
+    import ray
+
     try:
         ray.init(
             "local",  # never a cluster that happens to run on this machine
-            num_cpus=workers + settings.selection_workers,
-            num_gpus=0,
+            num_cpus=cpus,
             include_dashboard=False,
             object_store_memory=_OBJECT_STORE_BYTES,
             namespace="skillarena",
             log_to_driver=False,
             logging_level=logging.ERROR,
         )
-    except SystemExit:  # Ray's answer to SIGTERM while it starts
-        raise KeyboardInterrupt from None
     except Exception as error:  # Ray raises many types here; all mean that it did not start
         raise EnvError(
             f"Ray did not start: {error}", "check free memory and that the temporary folder is writable"
         ) from error
-    signal.signal(signal.SIGTERM, on_sigterm)  # Ray puts in a handler of its own that ends the process
+
+
+def _join(address: str, modules: Sequence[str]) -> None:
+    import ray
+
+    if address.startswith("ray://"):
+        raise ConfigError(
+            f"cluster.address={address}: Ray's client protocol is not supported",
+            "run the command on a node of the cluster with cluster.address=auto, or send it there: ray job submit",
+        )
+    _knock(address)
     try:
-        yield
-    finally:
-        ray.shutdown()
+        ray.init(
+            address,
+            runtime_env={"py_modules": list(modules)},
+            namespace="skillarena",
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+        )
+    except Exception as error:  # as above
+        raise _no_cluster(address, (str(error).splitlines() or [type(error).__name__])[0]) from error
+
+
+def _knock(address: str) -> None:
+    """Ray itself tries for minutes before it says that nothing is there. Raises ``EnvError``."""
+    host, _, port = address.rpartition(":")
+    if not port.isdecimal():  # `auto`: Ray knows where
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK_TIMEOUT_S).close()
+    except (OSError, OverflowError) as error:
+        raise _no_cluster(address, str(error)) from error
+
+
+def _no_cluster(address: str, reason: str) -> EnvError:
+    return EnvError(
+        f"no Ray cluster at cluster.address={address}: {reason}",
+        "start one (`ray start --head`) or correct the address; Python, Ray and the token ($RAY_AUTH_TOKEN or"
+        " ~/.ray/auth_token) must be the same on all nodes",
+    )
+
+
+@contextmanager
+def _package(settings: ClusterSettings) -> Iterator[list[str]]:
+    """Folders that nodes without this version of the package get; empty for a Ray of our own, which shares ours."""
+    if settings.address is None:
+        yield []
+        return
+    own = [Path(path).expanduser().absolute() for path in settings.py_modules]
+    for path in own:
+        if not path.exists():
+            raise ConfigError(f"cluster.py_modules: there is no {path}", "name folders or files of Python packages")
+    with TemporaryDirectory(prefix="skillarena-") as stage:
+        package = Path(stage) / "skillarena"
+        package.mkdir()
+        for name in _SHIPPED:  # links: Ray follows them when it packs the folder
+            module: Any = importlib.import_module(f"skillarena.{name}")
+            (package / name).symlink_to(Path(next(iter(module.__path__))), target_is_directory=True)
+        yield [str(package), *map(str, own)]
+
+
+def secrets_in(sections: Sequence[object]) -> dict[str, str]:
+    """The API keys that configuration sections name, out of this process's environment.
+
+    Workers on other machines do not share the environment; they are told in memory, never by configuration.
+
+    Args:
+        sections: plain data; every key ``api_key_env`` in it names a variable. Those not set are left out.
+    """
+    found: dict[str, str] = {}
+    for section in sections:
+        if isinstance(section, dict):
+            name = section.get("api_key_env")
+            if isinstance(name, str) and name in os.environ:
+                found[name] = os.environ[name]
+            found |= secrets_in(list(section.values()))
+    return found
+
+
+def living_nodes() -> dict[str, dict[str, float]]:
+    """Resources in all of each node that is up, by Ray's id of the node."""
+    import ray
+
+    return {str(node["NodeID"]): dict(node["Resources"]) for node in ray.nodes() if node["Alive"]}  # type: ignore[no-untyped-call]

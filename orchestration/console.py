@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from skillarena.conf.errors import SkillArenaError
@@ -14,6 +17,8 @@ EXIT_INCOMPLETE = 1
 """Everything ran, but some episodes or cells have no result."""
 EXIT_MISTAKE = 2
 """Nothing could run: a mistake in the configuration, data, library, environment or backbone."""
+EXIT_BUDGET = 3
+"""``run.max_tokens`` or ``run.max_cost`` is used up; the same command continues with a new budget."""
 EXIT_INTERRUPTED = 130
 """Stopped by the user; the same command continues."""
 
@@ -43,3 +48,26 @@ def print_error(error: SkillArenaError) -> int:
     """One message with the fix on standard error; returns the exit code."""
     print(f"error: {plain(error)}", file=sys.stderr)
     return EXIT_MISTAKE
+
+
+@contextmanager
+def logging_to(console: Console) -> Iterator[None]:
+    """What the run has to say above the live display, without timestamps in the way."""
+    from rich.logging import RichHandler
+
+    handler = RichHandler(console=console, show_path=False, show_time=False, markup=False)
+    logger = logging.getLogger("skillarena")
+    logger.setLevel(logging.INFO)
+    handler.addFilter(_without_control_characters)
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = True
+
+
+def _without_control_characters(record: logging.LogRecord) -> bool:
+    record.msg, record.args = plain(record.getMessage()), ()
+    return True

@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from skillarena.conf.errors import ConfigError, SkillArenaError
-from skillarena.orchestration.cells import Cell, Preflight
+from skillarena.orchestration.cells import Preflight
 from skillarena.orchestration.console import (
+    EXIT_BUDGET,
     EXIT_INCOMPLETE,
     EXIT_INTERRUPTED,
     EXIT_MISTAKE,
     EXIT_OK,
     console_for_results,
+    logging_to,
     plain,
-    print_error,
 )
 from skillarena.orchestration.driver import SweepResult, run_sweep
 from skillarena.orchestration.ledger import read_config, read_rows
+from skillarena.orchestration.preflight import check_shared, preflight_all
 from skillarena.orchestration.progress import Progress
 from skillarena.orchestration.settings import Settings
 from skillarena.orchestration.stop_request import StopRequest
 from skillarena.orchestration.summary import summarise
 from skillarena.orchestration.tables import notes_on, results_tables
 from skillarena.orchestration.tracking import redacted, sync, tracking_uri
-
-log = logging.getLogger(__name__)
 
 
 def run_cells(all_settings: Sequence[Settings]) -> int:
@@ -47,47 +44,18 @@ def run_cells(all_settings: Sequence[Settings]) -> int:
     Raises:
         SkillArenaError: nothing can run.
     """
-    _check_shared(all_settings)
+    check_shared(all_settings)
     settings = all_settings[0]
     console = Console(stderr=True, highlight=False)
-    with _logging_to(console):
-        cells, broken = _preflight(all_settings)
+    with logging_to(console):
+        cells, broken = preflight_all(all_settings, Preflight())
     sweep_name = None
     if len(all_settings) > 1:
         sweep_name = hashlib.sha256("\n".join(sorted(cell.id for cell in cells)).encode()).hexdigest()[:12]
     stop = StopRequest()
-    with _logging_to(console), stop.listening():
+    with logging_to(console), stop.listening():
         result = run_sweep(cells, Progress(console, settings.run.progress_every_s), stop, sweep_name)
     return _report(result, settings, broken)
-
-
-def _check_shared(all_settings: Sequence[Settings]) -> None:
-    for key in ("run", "cluster", "tracking", "output_dir", "cache_dir"):
-        if any(getattr(settings, key) != getattr(all_settings[0], key) for settings in all_settings):
-            raise ConfigError(f"{key} differs between the cells of one sweep", f"sweep other keys than `{key}`")
-    if len(all_settings) > 1 and any(settings.cell_dir for settings in all_settings):
-        raise ConfigError("cell_dir names one folder, but the sweep has several cells", "leave cell_dir out")
-
-
-def _preflight(all_settings: Sequence[Settings]) -> tuple[list[Cell], bool]:
-    """Check every cell before anything starts; a sweep goes on without the broken ones if it may."""
-    preflight = Preflight()
-    cells: dict[str, Cell] = {}
-    errors: dict[str, SkillArenaError] = {}
-    for settings in all_settings:
-        try:
-            cell = preflight.cell(settings)
-            cells.setdefault(cell.id, cell)
-        except SkillArenaError as error:
-            errors.setdefault(str(error), error)
-    if errors and (not cells or all_settings[0].run.on_cell_error == "stop"):
-        raise next(iter(errors.values()))
-    for left_out in errors.values():
-        print_error(left_out)
-    merged = len(all_settings) - len(errors) - len(cells)
-    if not errors and merged:
-        log.warning("%d of %d cells are the same as others and run once", merged, len(all_settings))
-    return list(cells.values()), bool(errors)
 
 
 def _report(result: SweepResult, settings: Settings, broken: bool) -> int:
@@ -99,6 +67,9 @@ def _report(result: SweepResult, settings: Settings, broken: bool) -> int:
         out.print(note, markup=False, soft_wrap=True)
     for cell in result.cells:
         out.print(f"{cell.cell.name}: {os.path.relpath(cell.cell.directory)}", markup=False, soft_wrap=True)
+    if result.played:
+        models = "".join(f", {name} started {times}x" for name, times in sorted(result.started.items()))
+        print(f"selections: {result.selections_computed} computed, the others reused{models}", file=sys.stderr)
     if settings.tracking.enabled:
         uri = redacted(tracking_uri(settings.tracking, settings.output_dir))
         out.print(f"MLflow: mlflow ui --backend-store-uri {uri}", markup=False, soft_wrap=True)
@@ -115,6 +86,9 @@ def _report(result: SweepResult, settings: Settings, broken: bool) -> int:
             print(f"  all reasons: {cell.cell.directory / 'episodes.jsonl'} (error)", file=sys.stderr)
     for message in dict.fromkeys(cell.error for cell in result.cells if cell.error):
         print(f"error: {plain(message)}", file=sys.stderr)
+    if result.halted:
+        print(f"stopped: {plain(result.halted)}; the same command continues with a new budget", file=sys.stderr)
+        return EXIT_BUDGET
     if result.interrupted:
         print("stopped; the same command continues where this one ended", file=sys.stderr)
         return EXIT_INTERRUPTED
@@ -122,29 +96,6 @@ def _report(result: SweepResult, settings: Settings, broken: bool) -> int:
         return EXIT_MISTAKE
     complete = all(cell.summary.complete for cell in result.cells)
     return EXIT_OK if complete and not broken else EXIT_INCOMPLETE
-
-
-@contextmanager
-def _logging_to(console: Console) -> Iterator[None]:
-    """What the run has to say above the live display, without timestamps in the way."""
-    from rich.logging import RichHandler
-
-    handler = RichHandler(console=console, show_path=False, show_time=False, markup=False)
-    logger = logging.getLogger("skillarena")
-    logger.setLevel(logging.INFO)
-    handler.addFilter(_without_control_characters)
-    logger.addHandler(handler)
-    logger.propagate = False
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.propagate = True
-
-
-def _without_control_characters(record: logging.LogRecord) -> bool:
-    record.msg, record.args = plain(record.getMessage()), ()
-    return True
 
 
 def cells_in(folders: Sequence[Path]) -> list[Path]:

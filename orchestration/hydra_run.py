@@ -1,11 +1,11 @@
-"""`skillarena run`: Hydra composes the cells, one sweep plays them all."""
+"""Hydra composes the cells of a command line; what is done with them is the command's own."""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -21,11 +21,14 @@ if TYPE_CHECKING:
 CONF_DIR = Path(__file__).resolve().parents[1] / "conf"
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run one cell, or with ``-m`` the cells of a sweep.
+def main(arguments: Sequence[str], action: Callable[[Sequence[Settings]], int], command: str = "run") -> int:
+    """Compose one cell, or with ``-m`` the cells of a sweep, and act on them.
 
     Args:
         arguments: Hydra's command line, without the program's name.
+        action: takes the settings of all cells at once (with ``hydra/launcher=basic``: of one cell after the other) and
+            returns an exit code.
+        command: name of the command, for Hydra's messages.
 
     Returns:
         The exit code (see ``console.py``).
@@ -34,27 +37,25 @@ def main(arguments: Sequence[str]) -> int:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from skillarena.orchestration.experiment import run_cells
-
     os.environ["HYDRA_FULL_ERROR"] = "1"  # makes Hydra raise, where it would print a part and exit with 1
     _register_launcher()
     codes = [EXIT_OK]
 
-    def play(configs: DictConfig | list[DictConfig]) -> None:
+    def act(configs: DictConfig | list[DictConfig]) -> None:
         """One configuration from Hydra's own launchers, all of a sweep at once from ours."""
         try:
             cells = configs if isinstance(configs, list) else [configs]
-            codes.append(run_cells([settings_from(config) for config in cells]))
+            codes.append(action([settings_from(config) for config in cells]))
             if codes[-1] == EXIT_INTERRUPTED:
                 raise SystemExit(EXIT_INTERRUPTED)  # also ends a sweep whose cells run in turn
         except SkillArenaError as error:
             codes.append(print_error(error))
 
-    sys.argv = ["skillarena run", *arguments]
+    sys.argv = [f"skillarena {command}", *arguments]
     with TemporaryDirectory(prefix="skillarena-") as scratch:  # Hydra's sweeper insists on writing a file
         os.environ["SKILLARENA_SWEEP_DIR"] = scratch
         try:
-            hydra_main(version_base="1.3", config_path=str(CONF_DIR), config_name="config")(play)()
+            hydra_main(version_base="1.3", config_path=str(CONF_DIR), config_name="config")(act)()
         except (HydraException, OmegaConfBaseException) as error:
             codes.append(print_error(explained(error)))
         except ValueError as error:  # Hydra's word for flags and groups that do not go together

@@ -59,7 +59,7 @@ class EpisodeRow:
     cached_tokens: int
     """The part of ``prompt_tokens`` the server took from its prefix cache."""
     completion_tokens: int
-    """Completion tokens of the agent's calls."""
+    """Completion tokens of the agent's calls, reasoning included."""
     wasted_tokens: int
     """Tokens of discarded replies and of attempts that broke off; in no other count."""
     tokens_estimated: bool
@@ -96,6 +96,13 @@ class EpisodeRow:
     """Reason of an ``infra_error``."""
     trajectory_offset: int = -1
     """Byte offset of the trajectory's line in ``trajectories.jsonl``; -1 when there is none."""
+    reasoning_tokens: int = 0
+    """The part of ``completion_tokens`` the model thought with (see ``Usage``)."""
+    cost: float | None = None
+    """Money for the agent's prompt and completion tokens by the backbone's ``price``; None when that is not known.
+    Discarded replies and broken-off attempts are in no row's cost, only in what the run has spent."""
+    node: str = ""
+    """Ray's id of the node that played the accepted attempt; empty for an ``infra_error``."""
 
     @property
     def total_tokens(self) -> int:
@@ -104,16 +111,20 @@ class EpisodeRow:
 
 
 _FIELDS = {f.name for f in fields(EpisodeRow)}
+_LATER = {"reasoning_tokens": 0, "cost": None, "node": ""}
+"""Fields that rows of earlier versions lack, with what their absence means."""
 _NUMBERS = [f.name for f in fields(EpisodeRow) if f.type in ("int", "float", "bool")]
 _SCORES = ("reward", "success", "score")
 
 
 def _row(line: bytes) -> EpisodeRow | None:
     try:
-        plain = orjson.loads(line)
+        plain = _LATER | orjson.loads(line)
         plain["skills"], plain["marks"] = tuple(plain["skills"]), tuple(plain["marks"])
         scored = plain["outcome"] != EndReason.INFRA_ERROR
         if not all(isinstance(plain[name], int | float) for name in (*_NUMBERS, *(_SCORES if scored else ()))):
+            return None
+        if not isinstance(plain["cost"], int | float | None):
             return None
         return EpisodeRow(**{key: value for key, value in plain.items() if key in _FIELDS})
     except (orjson.JSONDecodeError, KeyError, TypeError):

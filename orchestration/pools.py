@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from skillarena.conf.errors import ConfigError, EnvError
+from skillarena.orchestration.cluster import living_nodes
+from skillarena.orchestration.serving.placement import unplaceable
 
 if TYPE_CHECKING:
     from ray import ObjectRef
     from ray.actor import ActorHandle
+    from ray.util.placement_group import PlacementGroup
 
 log = logging.getLogger(__name__)
 
 _GET_TIMEOUT_S = 60.0  # the result is there already; only its transfer is waited for
+_FAILED_STARTS = 3  # in a row; one more would fail too
 
 
 @dataclass(eq=False)
@@ -21,6 +27,8 @@ class Worker:
     """One actor and its load."""
 
     actor: ActorHandle[Any]
+    node: str = ""
+    """Ray's id of the node it runs on; empty until it has started."""
     in_flight: int = 0
 
 
@@ -46,16 +54,33 @@ class Landing:
     """Why there is no result; empty when there is one."""
 
 
+@dataclass(frozen=True)
+class Place:
+    """What each actor of a pool gets."""
+
+    threads: int
+    """Calls each actor works on at once."""
+    env: dict[str, str] = field(default_factory=dict)
+    """Environment variables of its process."""
+    room: PlacementGroup | None = None
+    """Where the actors run; None spreads them over all nodes."""
+    cpus: float = 1
+
+
 class Pool:
     """Actors of one class. Calls are pulled by the driver, so nothing piles up in front of a slow worker.
+
+    Only actors that have started take calls, so a pool may be larger than the cluster is at first.
 
     Args:
         worker: a plain class; every actor is built with ``arguments``.
         method: the one method that is called.
+        arguments: for the constructor.
         size: number of actors.
-        in_flight: calls handed to each actor at once.
-        threads: calls each actor works on at once; more in flight than threads keeps it busy between two calls.
-        env: environment variables of the actors' processes.
+        in_flight: calls handed to each actor at once; more than ``place.threads`` keeps it busy between two calls.
+        place: resources of each actor.
+        minimum: actors that must have started before the first call.
+        placement_timeout_s: seconds until the first ``minimum`` actors must have started.
     """
 
     def __init__(
@@ -66,37 +91,54 @@ class Pool:
         *,
         size: int,
         in_flight: int,
-        threads: int,
-        env: dict[str, str] | None = None,
+        place: Place,
+        minimum: int = 1,
+        placement_timeout_s: float,
     ) -> None:
         import ray
 
         self._class: Any = ray.remote(worker).options(
-            num_cpus=1,
-            max_concurrency=threads,
+            num_cpus=place.cpus,
+            max_concurrency=place.threads,
             max_restarts=0,  # the driver replaces workers itself and starts their episodes again, counted
             max_task_retries=0,
-            runtime_env={"env_vars": env or {}},
+            runtime_env={"env_vars": place.env},
+            scheduling_strategy=_strategy(place.room),
         )
         self._name = worker.__name__
         self._method = method
         self._arguments = arguments
         self._limit = in_flight
-        self._workers = [Worker(self._start()) for _ in range(size)]
+        self._cpus = place.cpus
+        self._workers: list[Worker] = []
         self._flights: dict[ObjectRef[Any], Flight] = {}
+        self._starting: dict[ObjectRef[Any], Worker] = {}
+        self._failed_starts = 0
+        self._missing = min(minimum, size)
+        self._patience_s = placement_timeout_s
+        self._waiting_since = time.monotonic()
+        for _ in range(size):
+            self._start()
 
-    def _start(self) -> ActorHandle[Any]:
-        actor: ActorHandle[Any] = self._class.remote(*self._arguments)
-        return actor
+    def _start(self) -> None:
+        worker = Worker(self._class.remote(*self._arguments))
+        self._starting[worker.actor.__ray_call__.remote(_node_of)] = worker
 
     @property
     def references(self) -> list[ObjectRef[Any]]:
+        """Calls under way, and actors on their way up."""
+        return [*self._flights, *self._starting]
+
+    @property
+    def busy(self) -> int:
         """Calls under way."""
-        return list(self._flights)
+        return len(self._flights)
 
     @property
     def free(self) -> int:
         """Calls that can be submitted now."""
+        if self._missing > 0:
+            return 0
         return sum(self._limit - worker.in_flight for worker in self._workers)
 
     def submit(self, job: Any, tag: Any) -> None:
@@ -106,8 +148,19 @@ class Pool:
         worker.in_flight += 1
         self._flights[reference] = Flight(tag, worker, time.monotonic())
 
-    def land(self, reference: ObjectRef[Any]) -> Landing:
-        """Take the result of a finished call; a dead worker is replaced at once."""
+    def land(self, reference: ObjectRef[Any]) -> Landing | None:
+        """Take what a finished reference of this pool stands for; None for one of another pool or a started actor.
+
+        A dead worker is replaced at once.
+
+        Raises:
+            EnvError: actors of this class cannot start.
+        """
+        if reference in self._starting:
+            self._started(reference)
+            return None
+        if reference not in self._flights:
+            return None
         import ray
         from ray.exceptions import RayActorError, RayError
 
@@ -121,6 +174,40 @@ class Pool:
         except RayError as error:
             return Landing(flight.tag, flight.worker, lost=f"{type(error).__name__}: {_cause(error)}")
 
+    def _started(self, reference: ObjectRef[Any]) -> None:
+        import ray
+        from ray.exceptions import RayError
+
+        worker = self._starting.pop(reference)
+        try:
+            worker.node = ray.get(reference, timeout=_GET_TIMEOUT_S)
+        except RayError as error:
+            self._failed_starts += 1
+            if self._failed_starts >= _FAILED_STARTS:
+                raise EnvError(f"no {self._name} can start: {_cause(error)}", "see Ray's logs of that node") from error
+            log.warning("a %s did not start (%s); another one is tried", self._name, _cause(error))
+            self._start()
+            return
+        self._failed_starts = 0
+        self._missing -= 1
+        self._workers.append(worker)
+
+    def check_placed(self) -> None:
+        """Time limit for the first actors.
+
+        Raises:
+            ConfigError: too few have started within ``placement_timeout_s``; says what is asked and what there is.
+        """
+        if self._workers and self._missing <= 0:
+            self._waiting_since = time.monotonic()
+        elif time.monotonic() - self._waiting_since > self._patience_s:
+            why = unplaceable([{"CPU": float(self._cpus)}] * max(self._missing, 1), list(living_nodes().values()))
+            which = "another" if self._workers else "a"
+            raise ConfigError(
+                f"no room for {which} {self._name} within {self._patience_s:g} s: {why}",
+                "add nodes, free resources, or lower cluster.min_rollout_workers",
+            )
+
     def overdue(self, limit_s: float) -> list[Flight]:
         """Calls under way for longer than ``limit_s`` seconds."""
         now = time.monotonic()
@@ -128,18 +215,32 @@ class Pool:
 
     def kill(self, worker: Worker, cause: str) -> list[Any]:
         """Replace a worker that hangs; returns the tags of all calls that were under way on it."""
-        import ray
-
-        ray.kill(worker.actor)
         gone = [reference for reference, flight in self._flights.items() if flight.worker is worker]
         tags = [self._flights.pop(reference).tag for reference in gone]
         self._replace(worker, cause)
         return tags
 
     def _replace(self, worker: Worker, cause: str) -> None:
+        import ray
+
         if worker in self._workers:
+            ray.kill(worker.actor)  # one that is only cut off would keep its CPU
             log.warning("a %s was lost (%s); a new one takes its place", self._name, cause)
-            self._workers[self._workers.index(worker)] = Worker(self._start())
+            self._workers.remove(worker)
+            self._start()
+
+
+def _strategy(room: PlacementGroup | None) -> Any:
+    from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+    return "SPREAD" if room is None else PlacementGroupSchedulingStrategy(room)
+
+
+def _node_of(_worker: object) -> str:
+    """Runs inside an actor: the id of its node."""
+    import ray
+
+    return str(ray.get_runtime_context().get_node_id())
 
 
 def _cause(error: Exception) -> str:

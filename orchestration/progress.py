@@ -45,9 +45,11 @@ class Progress:
             self._live = Live(self._table(), console=self._console, refresh_per_second=4, transient=True)
             self._live.start()
 
-    def tick(self, selecting: int, playing: int) -> None:
+    def tick(self, selecting: int, playing: int, starting: Sequence[str]) -> None:
         """Redraw when due."""
         self._under_way = f"{playing} playing, {selecting} selecting, " if selecting or playing else ""
+        if starting:
+            self._under_way += f"starting {', '.join(starting)}, "
         now = time.monotonic()
         if self._live is not None:
             self._live.update(self._table())

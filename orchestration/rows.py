@@ -6,12 +6,14 @@ import time
 from typing import Any
 
 from skillarena.envs.interface import EndReason
+from skillarena.orchestration.backbones.reports import Spending
 from skillarena.orchestration.ledger import EpisodeRow
+from skillarena.orchestration.pricing import price_of
 from skillarena.orchestration.schedule import Ready, Unit
 from skillarena.orchestration.trajectory import Trajectory
 
 
-def row_of(ready: Ready, trajectory: Trajectory, attempts: int, wasted_tokens: int) -> EpisodeRow:
+def row_of(ready: Ready, trajectory: Trajectory, attempts: int, wasted_tokens: int, node: str) -> EpisodeRow:
     """The row of an episode that was played to its end.
 
     Args:
@@ -19,8 +21,10 @@ def row_of(ready: Ready, trajectory: Trajectory, attempts: int, wasted_tokens: i
         trajectory: the accepted attempt.
         attempts: attempts made, this one included.
         wasted_tokens: tokens of the attempts that broke off.
+        node: Ray's id of the node that played it.
     """
     usage, selection = trajectory.usage, ready.selection
+    price = price_of(ready.unit.cell.settings.backbone, "backbone")
     normalised = ("action_normalised",) if trajectory.normalised_actions else ()
     return EpisodeRow(
         **_identity(ready.unit),
@@ -51,7 +55,15 @@ def row_of(ready: Ready, trajectory: Trajectory, attempts: int, wasted_tokens: i
         env_seconds=trajectory.env_seconds,
         attempts=attempts,
         finished_at=time.time(),
+        reasoning_tokens=usage.reasoning_tokens,
+        cost=price.cost(usage) if price else None,
+        node=node,
     )
+
+
+def spending_of(row: EpisodeRow) -> Spending:
+    """What an episode took, for the run's budget."""
+    return Spending(row.total_tokens + row.wasted_tokens, row.cost or 0.0)
 
 
 def lost_row(unit: Unit, attempts: int, reason: str, wasted_tokens: int) -> EpisodeRow:

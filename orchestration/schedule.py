@@ -16,6 +16,9 @@ from skillarena.envs.interface import Task
 from skillarena.orchestration.cells import Cell
 from skillarena.selectors.interface import Selection
 
+Playable = Callable[[Cell], bool]
+"""Whether episodes of a cell can be played now: its backbone answers."""
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -74,10 +77,9 @@ class Schedule:
         """Units neither finished nor given up."""
         return self._open
 
-    @property
-    def ready(self) -> int:
-        """Units waiting for a rollout slot."""
-        return len(self._ready)
+    def ready(self, playable: Playable) -> int:
+        """Units waiting for a rollout slot, of those cells that can be played now."""
+        return sum(playable(ready.unit.cell) for ready in self._ready)
 
     def next_to_select(self) -> Unit | None:
         """The next unit whose selection nobody is computing yet; the caller computes it or looks it up."""
@@ -112,10 +114,14 @@ class Schedule:
         self._open -= len(closed)
         return closed
 
-    def next_ready(self) -> Ready | None:
-        """The next unit to play."""
+    def next_ready(self, playable: Playable) -> Ready | None:
+        """The next unit to play; those of cells that cannot be played yet keep their place."""
         self._wake()
-        return self._ready.popleft() if self._ready else None
+        for position, ready in enumerate(self._ready):
+            if playable(ready.unit.cell):
+                del self._ready[position]
+                return ready
+        return None
 
     def attempts(self, unit: Unit) -> int:
         """Failed attempts of a unit so far."""

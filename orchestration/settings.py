@@ -36,15 +36,33 @@ _WHERE_NOT_WHAT: dict[str, set[str]] = {
     "backbone": {
         "api_key_env",
         "connect_timeout_s",
+        "failover_timeout_s",
+        "gpu_memory_utilization",
+        "kv_cache_gib",
         "latency_s",
+        "max_concurrency",
         "max_retries",
         "max_wait_s",
+        "num_cpus",
+        "price",
+        "replicas",
+        "start_timeout_s",
         "timeout_s",
         "trust_env",
     },
     "agent": {"env_deadline_s"},
     "embedder": {"batch_size", "device"},
-    "reranker": {"batch_size", "device"},
+    "reranker": {
+        "api_key_env",
+        "base_url",
+        "batch_size",
+        "connect_timeout_s",
+        "device",
+        "max_retries",
+        "reference",
+        "served_name",
+        "timeout_s",
+    },
     "parser": {"model"},
 }
 """Keys that do not tell one cell from another: they say where or how fast, or what they say is in the identity already
@@ -65,16 +83,32 @@ class RunSettings(_Frozen):
     on_cell_error: Literal["continue", "stop"] = "continue"
     bootstrap_resamples: int = Field(10_000, ge=100, le=1_000_000)
     progress_every_s: float = Field(10.0, gt=0)
+    max_tokens: int | None = Field(None, ge=1)
+    max_cost: float | None = Field(None, gt=0)
 
 
 class ClusterSettings(_Frozen):
-    """Ray processes; ``conf/cluster/local.yaml`` explains each key."""
+    """Ray processes; ``conf/cluster/existing.yaml`` explains each key."""
 
     name: str = "local"
+    address: str | None = Field(None, min_length=1)
+    py_modules: list[str] = []
     rollout_workers: int | None = Field(None, ge=1, le=4096)
+    min_rollout_workers: int = Field(1, ge=1, le=4096)
     episodes_per_worker: int = Field(2, ge=1, le=256)
     selection_workers: int = Field(1, ge=1, le=256)
+    model_cpus: int | None = Field(None, ge=1, le=1024)
+    embedder_gpus: float = Field(0.0, ge=0, le=64)
+    reranker_gpus: float = Field(0.0, ge=0, le=64)
     start_timeout_s: float = Field(120.0, gt=0)
+    placement_timeout_s: float = Field(120.0, gt=0)
+
+    @field_validator("embedder_gpus", "reranker_gpus")
+    @classmethod
+    def _whole_above_one(cls, gpus: float) -> float:
+        if gpus > 1 and gpus != int(gpus):
+            raise ValueError("must be a fraction of one GPU or a whole number of them")
+        return gpus
 
 
 class TrackingSettings(_Frozen):
@@ -109,6 +143,8 @@ class Facts:
     """Digest of the task ids."""
     models: dict[str, str]
     """Identity of each model the selector needs, by part: embedder, reranker, parser."""
+    weights: str
+    """Name of the backbone's very weights; empty where they are not known."""
     selector_code: str
     """Digest of the file that defines the selector, so that an edited method is another cell."""
 
@@ -149,6 +185,8 @@ class Settings(_Frozen):
         }
         for part, model in facts.models.items():
             identity[part]["identity"] = model
+        if facts.weights:
+            identity["backbone"]["weights"] = facts.weights
         identity["selector"]["code"] = facts.selector_code
         identity["library"] = {"fingerprint": facts.library}
         identity["tasks"] = facts.tasks

@@ -12,7 +12,7 @@ import numpy as np
 from skillarena.envs.interface import EndReason
 from skillarena.orchestration.ledger import EpisodeRow
 
-MEASURES: dict[str, Callable[[EpisodeRow], float]] = {
+MEASURES: dict[str, Callable[[EpisodeRow], float | None]] = {
     "reward": lambda row: float(row.reward or 0.0),
     "success": lambda row: float(bool(row.success)),
     "env_steps": lambda row: row.env_steps,
@@ -22,7 +22,9 @@ MEASURES: dict[str, Callable[[EpisodeRow], float]] = {
     "prompt_tokens": lambda row: row.prompt_tokens,
     "cached_tokens": lambda row: row.cached_tokens,
     "completion_tokens": lambda row: row.completion_tokens,
+    "reasoning_tokens": lambda row: row.reasoning_tokens,
     "total_tokens": lambda row: row.total_tokens,
+    "cost": lambda row: row.cost,
     "wasted_tokens": lambda row: row.wasted_tokens,
     "selector_tokens": lambda row: row.selector_prompt_tokens + row.selector_completion_tokens,
     "offline_tokens": lambda row: row.offline_tokens,
@@ -32,7 +34,8 @@ MEASURES: dict[str, Callable[[EpisodeRow], float]] = {
     "selection_seconds": lambda row: row.selection_seconds,
     "wall_seconds": lambda row: row.wall_seconds,
 }
-"""Per-episode measures, by the name MLflow, tables and summaries use. Rows of infrastructure errors have none."""
+"""Per-episode measures, by the name MLflow, tables and summaries use; None where a row does not know it. Rows of
+infrastructure errors have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ class Summary:
     marks: dict[str, int]
     """Scored episodes by mark (``EpisodeRow.marks``), plus those with ``tokens_estimated``."""
     estimates: dict[str, Estimate]
-    """By the names of ``MEASURES``; empty without scored episodes."""
+    """By the names of ``MEASURES``, those that every scored episode knows; empty without scored episodes."""
 
     @property
     def complete(self) -> bool:
@@ -108,9 +111,11 @@ def summarise(rows: Sequence[EpisodeRow], task_ids: Sequence[str], resamples: in
         infra_errors=len(ordered) - len(scored),
         outcomes=dict(sorted(Counter(row.outcome for row in ordered).items())),
         marks=dict(sorted((marks + Counter({"tokens_estimated": estimated})).items())),
-        estimates={
-            name: bootstrap_mean([measure(row) for row in scored], resamples) for name, measure in MEASURES.items()
-        }
-        if scored
-        else {},
+        estimates=_estimates(scored, resamples) if scored else {},
     )
+
+
+def _estimates(scored: Sequence[EpisodeRow], resamples: int) -> dict[str, Estimate]:
+    columns = {name: [measure(row) for row in scored] for name, measure in MEASURES.items()}
+    known = {name: [value for value in column if value is not None] for name, column in columns.items()}
+    return {name: bootstrap_mean(known[name], resamples) for name in MEASURES if len(known[name]) == len(scored)}

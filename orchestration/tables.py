@@ -12,17 +12,25 @@ from skillarena.orchestration.driver import CellResult
 from skillarena.orchestration.summary import Estimate, Summary
 
 _QUALITY = ("episodes", "reward [95 %]", "solved %", "env steps", "invalid", "skills")
-_COST = ("prompt", "cached", "completion", "total", "selection s", "episode s")
+_TOKENS = {
+    "prompt": "prompt_tokens",
+    "cached": "cached_tokens",
+    "completion": "completion_tokens",
+    "reasoning": "reasoning_tokens",
+    "total": "total_tokens",
+}
+_IF_ANY = ("reasoning", "cost")  # columns shown only where a cell has something in them
 
 
 def results_tables(results: Sequence[CellResult]) -> list[Table]:
     """What the methods reached, and what that took; one row a cell in each."""
     quality = _table("Means over episodes", results, _QUALITY)
-    cost = _table("Tokens and seconds, means over episodes", results, _COST)
+    shown = _cost_columns(results)
+    cost = _table("Tokens and seconds, means over episodes", results, list(shown))
     for result in results:
         name = _name(result, results)
         quality.add_row(name, _coverage(result.summary), *_quality(result.summary))
-        cost.add_row(name, *_cost(result.summary))
+        cost.add_row(name, *(_cell(result.summary, measure, form) for measure, form in shown.values()))
     return [quality, cost]
 
 
@@ -78,16 +86,29 @@ def _quality(summary: Summary) -> list[str]:
     ]
 
 
-def _cost(summary: Summary) -> list[str]:
-    estimates = summary.estimates
-    if not estimates:
-        return ["-"] * len(_COST)
-    tokens = ("prompt_tokens", "cached_tokens", "completion_tokens", "total_tokens")
-    return [
-        *(f"{estimates[name].mean:,.0f}" for name in tokens),
-        f"{estimates['selection_seconds'].mean:.2f}",
-        f"{estimates['wall_seconds'].mean:.1f}",
-    ]
+def _cost_columns(results: Sequence[CellResult]) -> dict[str, tuple[str, str]]:
+    """Heading to measure and number format."""
+    columns = {heading: (measure, ",.0f") for heading, measure in _TOKENS.items()}
+    columns |= {
+        "cost": ("cost", ".4g"),
+        "selection s": ("selection_seconds", ".2f"),
+        "episode s": ("wall_seconds", ".1f"),
+    }
+    return {
+        heading: column
+        for heading, column in columns.items()
+        if heading not in _IF_ANY or any(_mean(result.summary, column[0]) for result in results)
+    }
+
+
+def _mean(summary: Summary, measure: str) -> float | None:
+    estimate = summary.estimates.get(measure)
+    return None if estimate is None else estimate.mean
+
+
+def _cell(summary: Summary, measure: str, form: str) -> str:
+    mean = _mean(summary, measure)
+    return "-" if mean is None else format(mean, form)
 
 
 def _interval(estimate: Estimate) -> str:

@@ -271,7 +271,8 @@ def _metrics(step: int, row: EpisodeRow) -> list[Any]:
     lost = row.outcome == EndReason.INFRA_ERROR
     points = [Metric("episode/infra_error", float(lost), stamp, step)]
     if not lost:
-        points += [Metric(f"episode/{name}", measure(row), stamp, step) for name, measure in MEASURES.items()]
+        values = {name: measure(row) for name, measure in MEASURES.items()}
+        points += [Metric(f"episode/{name}", value, stamp, step) for name, value in values.items() if value is not None]
     return points
 
 

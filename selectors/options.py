@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from skillarena.conf.errors import ConfigError, nearest
 
+DTYPES = ("float32", "bfloat16", "float16")
+"""Number formats of weights and activations."""
+
 
 def check_counts(**options: int | None) -> None:
     """Raise ``ConfigError`` for an option that is set and is no whole number of at least 1."""

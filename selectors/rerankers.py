@@ -155,6 +155,11 @@ class CrossEncoderReranker:
 def _check_is_classifier(checkpoint: Checkpoint) -> None:
     """Loading any other checkpoint would put an untrained head on it without a word."""
     architectures = json.loads(checkpoint.marker.read_bytes()).get("architectures") or ["unknown"]
+    if architectures[0].startswith("Qwen3"):
+        raise RerankerError(
+            f"{checkpoint.identity} is no cross-encoder: {architectures[0]} reads a prompt, not a bare pair",
+            "use reranker=qwen3_reranker_0_6b with this model",
+        )
     if not architectures[0].endswith("ForSequenceClassification"):
         raise RerankerError(
             f"{checkpoint.identity} is no cross-encoder: its architecture is {architectures[0]}",

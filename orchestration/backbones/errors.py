@@ -17,6 +17,14 @@ class UnknownModel(RequestRefused):
     """The endpoint does not serve this model."""
 
 
+class NoCredit(RequestRefused):
+    """The account behind the key has nothing left to pay with."""
+
+
+class BudgetSpent(BackboneError):
+    """The run has spent what it may; no further call is made, and nothing that was going on has an outcome."""
+
+
 class RetriesExhausted(BackboneError):
     """Every attempt of one call failed for a passing reason; the endpoint may recover later."""
 

@@ -31,7 +31,10 @@ class Usage:
     estimated: bool = False
     """True when at least one call came without usage and was estimated from text length."""
     wasted_tokens: int = 0
-    """Tokens of calls whose reply could not be used and was asked for again (not in the three counts above)."""
+    """Tokens of calls whose reply could not be used and was asked for again (in no other count)."""
+    reasoning_tokens: int = 0
+    """The part of ``completion_tokens`` that the model thought with before its text; 0 where the server says nothing
+    about it, which some do although the model thinks."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -40,6 +43,7 @@ class Usage:
             self.completion_tokens + other.completion_tokens,
             self.estimated or other.estimated,
             self.wasted_tokens + other.wasted_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
         )
 
     @property

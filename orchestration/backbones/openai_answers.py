@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skillarena.conf.errors import BackboneError, ContextOverflow
-from skillarena.orchestration.backbones.errors import RequestRefused, UnknownModel, WrongKey
+from skillarena.orchestration.backbones.errors import NoCredit, RequestRefused, UnknownModel, WrongKey
 from skillarena.orchestration.backbones.interface import Message, Usage
 from skillarena.orchestration.backbones.retry import TryAgain
 from skillarena.orchestration.backbones.tokens import estimate_prompt_tokens, estimate_tokens
@@ -23,12 +23,24 @@ _NO_MODEL = re.compile(
     r"model_not_found|model\b.{0,200}(?:does not exist|not exist|not found|no access)|unknown model|invalid model",
     re.IGNORECASE,
 )
+_NO_CREDIT = re.compile(r"insufficient_quota|insufficient balance|exceeded your current quota", re.IGNORECASE)
+_BROKEN_OFF = ("insufficient_system_resource",)
+"""Finish reasons of replies that the server itself gave up (DeepSeek)."""
 _LONGEST_QUOTE = 300
 
 
-def is_retryable(status: int) -> bool:
-    """Whether the same request may succeed later."""
-    return status in (408, 409, 425, 429) or (status >= 500 and status != 501)
+def is_retryable(status: int, said: str) -> bool:
+    """Whether the same request may succeed later.
+
+    Args:
+        status: HTTP status.
+        said: the server's own words; OpenAI refuses accounts without credit with the status for too many calls.
+    """
+    return (
+        status in (408, 409, 425)
+        or (status >= 500 and status != 501)
+        or (status == 429 and not _NO_CREDIT.search(said))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,31 +52,54 @@ class Answer:
     finish_reason: str
 
 
-def read_answer(body: bytes, messages: Sequence[Message]) -> Answer:
+def read_answer(body: bytes, messages: Sequence[Message], *, accept_empty: bool = False) -> Answer:
     """Read the body of a 200 response to ``messages``.
 
-    An empty text is accepted only when the reply was cut by its length limit: reasoning used it up, and the same
-    question would be cut again.
+    An empty text is accepted when the reply was cut by its length limit: reasoning used it up, and the same question
+    would be cut again.
+
+    Args:
+        body: of the response.
+        messages: what was asked.
+        accept_empty: accept it in any case, as the model's own choice.
 
     Raises:
-        TryAgain: the body is no JSON (cut short, an error page), holds an error, or holds no text.
+        TryAgain: the body is no JSON (cut short, an error page), holds an error, holds no text, or was given up.
     """
     try:
         content = json.loads(body)
     except (ValueError, RecursionError) as error:
-        received = body.decode("utf-8", "replace")
-        wasted = estimate_prompt_tokens(messages) + estimate_tokens(received)
-        raise TryAgain(f"a reply that is no JSON ({quote(received)})", wasted_tokens=wasted) from error
+        raise TryAgain(
+            f"a reply that is no JSON ({quote(body.decode('utf-8', 'replace'))})", wasted=spent_in_vain(messages, body)
+        ) from error
+    usage = content.get("usage") if isinstance(content, dict) else None
     choices = content.get("choices") if isinstance(content, dict) else None
     if not (isinstance(choices, list) and choices and isinstance(choices[0], dict)):
-        raise TryAgain(f"a reply without choices ({quote(explain(body))})", wasted_tokens=_spent(content))
-    message = choices[0].get("message")
-    text = _text(message.get("content")) if isinstance(message, dict) else ""
+        # Without usage it is an error that was sent as 200 and took nothing.
+        wasted = read_usage(usage, (), "") if isinstance(usage, dict) else None
+        raise TryAgain(f"a reply without choices ({quote(explain(body))})", wasted=wasted)
+    given = choices[0].get("message")
+    message = given if isinstance(given, dict) else {}
+    text = _text(message.get("content"))
+    reasoning = _text(message.get("reasoning_content") or message.get("reasoning"))
     finish_reason = str(choices[0].get("finish_reason") or "unknown")
-    usage = _usage(content.get("usage"), messages, text)
-    if not text.strip() and finish_reason != "length":
-        raise TryAgain(f"an empty reply (finish_reason {finish_reason})", wasted_tokens=usage.total_tokens)
-    return Answer(text, usage, finish_reason)
+    taken = read_usage(usage, messages, text, reasoning)
+    useless = not text.strip() and finish_reason != "length" and not accept_empty
+    if finish_reason in _BROKEN_OFF or useless:
+        kind = "a reply that the server broke off" if finish_reason in _BROKEN_OFF else "an empty reply"
+        raise TryAgain(f"{kind} (finish_reason {finish_reason})", wasted=taken)
+    return Answer(text, taken, finish_reason)
+
+
+def spent_in_vain(messages: Sequence[Message], received: bytes) -> Usage:
+    """Estimated tokens of a reply that cannot be read.
+
+    Args:
+        messages: what was asked.
+        received: what came back.
+    """
+    completion = estimate_tokens(received.decode("utf-8", "replace"))
+    return Usage(estimate_prompt_tokens(messages), completion_tokens=completion, estimated=True)
 
 
 def refusal(status: int, said: str, url: str, model: str, api_key_env: str | None) -> BackboneError:
@@ -89,8 +124,8 @@ def refusal(status: int, said: str, url: str, model: str, api_key_env: str | Non
         )
     if _NO_MODEL.search(said):
         return UnknownModel(f"{url} does not serve {model!r} ({status}: {said})", "set backbone.model to one it serves")
-    if status == 402:
-        return RequestRefused(f"{url} wants to be paid ({status}: {said})", "top up the account of this key")
+    if status in (402, 429):
+        return NoCredit(f"{url} wants to be paid ({status}: {said})", "top up the account of this key")
     if status in (404, 405) or 300 <= status < 400:
         return RequestRefused(
             f"{url} is no chat completions endpoint (status {status}: {said})",
@@ -139,25 +174,49 @@ _MOST_TOKENS = 10**9
 """No call takes more; a larger count is a server's mistake and is estimated instead."""
 
 
-def _usage(given: Any, messages: Sequence[Message], text: str) -> Usage:
+def read_usage(given: Any, messages: Sequence[Message], text: str, reasoning: str = "") -> Usage:
+    """The tokens of a reply, from the forms of ``usage`` in use; what it does not say is estimated.
+
+    Cached prompt tokens stand in ``prompt_tokens_details.cached_tokens`` (OpenAI, MiMo, vLLM),
+    ``prompt_cache_hit_tokens`` (DeepSeek) or ``cached_tokens`` (Moonshot), and are part of ``prompt_tokens``.
+    Reasoning stands in ``completion_tokens_details.reasoning_tokens`` and is part of ``completion_tokens``, but for
+    servers that list it in ``total_tokens`` only (xAI, Gemini): what the total holds beyond prompt and completion was
+    generated and is billed like the rest.
+
+    Args:
+        given: the reply's ``usage``, whatever it is.
+        messages: what was asked, for an estimate.
+        text: the reply's text, for an estimate.
+        reasoning: what the model thought before its text, where the server tells.
+    """
     given = given if isinstance(given, dict) else {}
-    prompt, completion = _count(given.get("prompt_tokens")), _count(given.get("completion_tokens"))
-    details = given.get("prompt_tokens_details")
-    cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else None
-    if cached is None:
-        cached = _count(given.get("prompt_cache_hit_tokens"))  # DeepSeek
+    prompt, completion, total = (_count(given.get(f"{kind}_tokens")) for kind in ("prompt", "completion", "total"))
+    cached = _first_count(
+        _detail(given, "prompt", "cached"), given.get("prompt_cache_hit_tokens"), given.get("cached_tokens")
+    )
+    thought = _first_count(_detail(given, "completion", "reasoning"), given.get("reasoning_tokens"))
     estimated = prompt is None or completion is None
-    prompt = estimate_prompt_tokens(messages) if prompt is None else prompt
-    completion = estimate_tokens(text) if completion is None else completion
-    return Usage(prompt, min(cached or 0, prompt), completion, estimated)
+    if prompt is None:
+        prompt = estimate_prompt_tokens(messages)
+    if completion is None:
+        completion = estimate_tokens(text + reasoning)
+        thought = estimate_tokens(reasoning) if thought is None else thought
+    elif total is not None and not estimated and total > prompt + completion:
+        unlisted = total - prompt - completion
+        completion += unlisted
+        thought = unlisted if thought is None else thought
+    return Usage(
+        prompt, min(cached or 0, prompt), completion, estimated, reasoning_tokens=min(thought or 0, completion)
+    )
 
 
-def _spent(content: Any) -> int:
-    """Tokens that a reply without text reports; none when it reports none, as with an error sent as 200."""
-    usage = content.get("usage") if isinstance(content, dict) else None
-    if not isinstance(usage, dict):
-        return 0
-    return sum(_count(usage.get(key)) or 0 for key in ("prompt_tokens", "completion_tokens"))
+def _detail(given: dict[str, Any], kind: str, name: str) -> Any:
+    details = given.get(f"{kind}_tokens_details")
+    return details.get(f"{name}_tokens") if isinstance(details, dict) else None
+
+
+def _first_count(*values: Any) -> int | None:
+    return next((count for count in map(_count, values) if count is not None), None)
 
 
 def _count(value: Any) -> int | None:

@@ -14,7 +14,8 @@ import httpx
 
 from skillarena.conf.errors import ConfigError, nearest
 from skillarena.orchestration.backbones.errors import RequestRefused, RetriesExhausted, UnknownModel, WrongKey
-from skillarena.orchestration.backbones.interface import EpisodeContext, Message, Reply
+from skillarena.orchestration.backbones.gate import MOST_CONCURRENT, Call, Gate, Gates
+from skillarena.orchestration.backbones.interface import EpisodeContext, Message, Reply, Usage
 from skillarena.orchestration.backbones.openai_answers import (
     explain,
     is_retryable,
@@ -22,9 +23,11 @@ from skillarena.orchestration.backbones.openai_answers import (
     quote,
     read_answer,
     refusal,
+    spent_in_vain,
 )
 from skillarena.orchestration.backbones.options import check_ranges
-from skillarena.orchestration.backbones.retry import TryAgain, retry_after_seconds, retrying
+from skillarena.orchestration.backbones.prices import read_price
+from skillarena.orchestration.backbones.retry import Throttled, TryAgain, retry_after_seconds, retrying
 
 T = TypeVar("T")
 
@@ -44,10 +47,10 @@ class _Response:
 
 
 class OpenAICompatible:
-    """Chat completions over HTTP with deadlines, retries and token accounting.
+    """Chat completions over HTTP with deadlines, retries, a limit on calls under way, and token accounting.
 
     One instance serves any number of threads over one connection pool. A pickled instance carries its options only and
-    opens connections of its own. The key is read from the environment for every request and kept nowhere.
+    has connections and a gate of its own. The key is read from the environment for every request and kept nowhere.
 
     Args:
         base_url: the URL before ``/chat/completions``, usually ending with ``/v1``; without password or query.
@@ -55,14 +58,18 @@ class OpenAICompatible:
         api_key_env: environment variable that holds the key; None when the server wants none.
         temperature: sampling temperature, 0 to 2; None leaves it to the server (some reasoning models refuse it).
         send_seed: send the episode's seed with its calls.
-        max_tokens: longest reply in tokens; None leaves it to the server.
+        max_tokens: longest reply in tokens; None leaves it to the server (or to ``extra_body``, under another name).
         connect_timeout_s: seconds to reach the server.
         timeout_s: seconds from the request to the end of the reply, for each attempt.
-        max_retries: attempts after the first one.
+        max_retries: failed attempts after the first one; refusals because of too many calls do not count.
         max_wait_s: longest wait in seconds between attempts; a longer ``Retry-After`` is cut to it.
+        max_concurrency: most calls at once, of all processes together.
+        price: money for a million tokens: ``prompt``, ``cached`` and ``completion``; None when it is not known.
+        accept_empty: take an empty reply as the model's answer; off, it is a fault of the server and asked for again.
         extra_body: further keys of the request body, for example ``{"max_completion_tokens": 512}``.
         trust_env: take proxies, certificates and ``~/.netrc`` passwords from the environment (``HTTPS_PROXY``,
             ``NO_PROXY``, ``SSL_CERT_FILE``); when off, these options alone decide where a request goes.
+        gate: what limits and counts the calls of this process; None: one that this instance has for itself.
 
     Raises:
         ConfigError: a value out of range, a URL with credentials, a reserved key in ``extra_body``.
@@ -83,8 +90,12 @@ class OpenAICompatible:
         timeout_s: float = 180.0,
         max_retries: int = 6,
         max_wait_s: float = 60.0,
+        max_concurrency: int = MOST_CONCURRENT,
+        price: Mapping[str, float | None] | None = None,
+        accept_empty: bool = False,
         extra_body: Mapping[str, Any] | None = None,
         trust_env: bool = False,
+        gate: Gate | None = None,
     ) -> None:
         check_ranges(
             temperature=(temperature, 0, 2),
@@ -93,6 +104,7 @@ class OpenAICompatible:
             timeout_s=(timeout_s, 0.001, 86_400),
             max_retries=(max_retries, 0, 100),
             max_wait_s=(max_wait_s, 0, 3600),
+            max_concurrency=(max_concurrency, 1, 100_000),
         )
         _check_variable_name(api_key_env)
         self.name = model
@@ -106,7 +118,11 @@ class OpenAICompatible:
         self._timeout_s = timeout_s
         self._max_retries = max_retries
         self._max_wait_s = max_wait_s
+        self._max_concurrency = max_concurrency
+        self._price = read_price(price)
+        self._accept_empty = accept_empty
         self._trust_env = trust_env
+        self._gate = gate or self._own_gate()
         self._connect()
 
     def chat(self, messages: Sequence[Message], episode: EpisodeContext | None = None) -> Reply:
@@ -116,8 +132,10 @@ class OpenAICompatible:
             ContextOverflow: the prompt does not fit the model.
             WrongKey: the key is missing or refused.
             UnknownModel: the server has no such model.
+            NoCredit: the account has nothing left to pay with.
             RequestRefused: the server refused for another reason that does not pass.
             RetriesExhausted: no attempt gave a usable reply.
+            BudgetSpent: the run may spend no more.
         """
         return self._complete(messages, episode, self._max_retries)
 
@@ -131,7 +149,7 @@ class OpenAICompatible:
             RequestRefused: what answers is no OpenAI-compatible server.
         """
         url = f"{self._base_url}/models"
-        response, _ = self._persist(url, lambda: self._exchange("GET", url), _PROBE_RETRIES)
+        response, _ = self._persist(url, lambda call: self._exchange(call, "GET", url), _PROBE_RETRIES)
         if response.status in (404, 405, 501):
             self._complete(_PROBE, None, _PROBE_RETRIES)
             return
@@ -154,11 +172,15 @@ class OpenAICompatible:
         self._client.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key != "_client"}
+        return {key: value for key, value in self.__dict__.items() if key not in ("_client", "_gate")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self._gate = self._own_gate()
         self._connect()
+
+    def _own_gate(self) -> Gate:
+        return Gates().at(self._base_url, self._max_concurrency)
 
     def _connect(self) -> None:
         self._client = httpx.Client(
@@ -174,31 +196,35 @@ class OpenAICompatible:
             body["seed"] = episode.seed
         started = time.perf_counter()
 
-        def attempt() -> Reply:
-            response = self._exchange("POST", url, body)
+        def attempt(call: Call) -> Reply:
+            response = self._exchange(call, "POST", url, body)
             if not response.ok:
                 raise self._refusal(url, response)
-            answer = read_answer(response.body, messages)
+            answer = read_answer(response.body, messages, accept_empty=self._accept_empty)
+            self._spend(answer.usage)
             return Reply(answer.text, answer.usage, answer.finish_reason, latency_s=time.perf_counter() - started)
 
         reply, wasted = self._persist(url, attempt, max_retries)
         return replace(reply, usage=replace(reply.usage, wasted_tokens=wasted))
 
-    def _persist(self, url: str, attempt: Callable[[], T], max_retries: int) -> tuple[T, int]:
+    def _persist(self, url: str, attempt: Callable[[Call], T], max_retries: int) -> tuple[T, int]:
         """Attempt until it works; returns the result and the tokens of discarded replies."""
         wasted = 0
+        deadline = time.monotonic() + (max_retries + 1) * (self._timeout_s + self._max_wait_s)
 
         def counted() -> T:
             nonlocal wasted
             try:
-                return attempt()
+                with self._gate.slot(deadline) as call:
+                    return attempt(call)
             except TryAgain as fault:
-                wasted += fault.wasted_tokens
+                self._spend(fault.wasted)
+                wasted += fault.wasted.total_tokens
                 fault.args = (self._scrub(str(fault)),)
                 raise
 
         try:
-            return retrying(max_retries, self._max_wait_s)(counted), wasted
+            return retrying(max_retries, self._max_wait_s, deadline)(counted), wasted
         except TryAgain as fault:
             raise RetriesExhausted(
                 f"{url}: no usable answer in {max_retries + 1} attempts; the last gave {fault}",
@@ -206,7 +232,10 @@ class OpenAICompatible:
                 wasted_tokens=wasted,
             ) from fault
 
-    def _exchange(self, method: str, url: str, body: Mapping[str, Any] | None = None) -> _Response:
+    def _spend(self, usage: Usage) -> None:
+        self._gate.spend(usage.total_tokens, self._price.cost(usage) if self._price else 0.0)
+
+    def _exchange(self, call: Call, method: str, url: str, body: Mapping[str, Any] | None = None) -> _Response:
         """One request and the whole of its response; ``TryAgain`` for faults and statuses that may pass."""
         key = self._key()
         headers = {"Authorization": f"Bearer {key}"} if key else {}
@@ -217,17 +246,24 @@ class OpenAICompatible:
                 for chunk in response.iter_bytes():
                     received += chunk
                     if time.monotonic() > ends:  # the client's own read time-out starts anew with every chunk
-                        raise TryAgain(f"a reply that had not ended after {self._timeout_s:g} s")
-        except httpx.TimeoutException as error:
-            raise TryAgain(f"a time-out ({type(error).__name__})") from None  # the cause holds the request with the key
+                        raise httpx.ReadTimeout(f"not ended after {self._timeout_s:g} s")
         except httpx.RequestError as error:
-            raise TryAgain(f"a broken connection ({type(error).__name__}: {error})") from None
-        if is_retryable(response.status_code):
-            raise TryAgain(
-                f"status {response.status_code} ({quote(explain(bytes(received)))})",
-                retry_after_s=retry_after_seconds(response.headers.get("Retry-After")),
-            )
+            wasted = spent_in_vain(body["messages"], bytes(received)) if body and received else None
+            raise TryAgain(_what_broke(error), wasted=wasted) from None  # the cause holds the request with the key
+        said = "" if response.is_success else explain(bytes(received))
+        if is_retryable(response.status_code, said):
+            reason, pause_s = f"status {response.status_code} ({quote(said)})", self._pause_s(response)
+            if response.status_code == 429 or pause_s is not None:
+                call.refused(pause_s or 0.0)
+                raise Throttled(reason)
+            raise TryAgain(reason)
+        call.replied()
         return _Response(response.status_code, bytes(received))
+
+    def _pause_s(self, response: httpx.Response) -> float | None:
+        """Seconds for which the server asks for peace, cut to the longest wait; None when it does not ask."""
+        asked = retry_after_seconds(response.headers.get("Retry-After"))
+        return None if asked is None else min(asked, self._max_wait_s)
 
     def _refusal(self, url: str, response: _Response) -> Exception:
         said = self._scrub(explain(response.body))
@@ -252,6 +288,12 @@ class OpenAICompatible:
         """``text`` from a server without the key, should the server repeat it."""
         key = os.environ.get(self._api_key_env or "", "").strip()
         return text.replace(key, "***") if key else text
+
+
+def _what_broke(error: httpx.RequestError) -> str:
+    if isinstance(error, httpx.TimeoutException):
+        return f"a time-out ({type(error).__name__})"
+    return f"a broken connection ({type(error).__name__}: {error})"
 
 
 def _request_body(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
-import random
+import time
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 import tenacity
+
+from skillarena.orchestration.backbones.interface import Usage
 
 log = logging.getLogger(__name__)
 
@@ -15,42 +17,50 @@ log = logging.getLogger(__name__)
 class TryAgain(Exception):
     """One attempt failed for a reason that may pass."""
 
-    def __init__(self, reason: str, *, retry_after_s: float | None = None, wasted_tokens: int = 0) -> None:
+    def __init__(self, reason: str, *, wasted: Usage | None = None) -> None:
         super().__init__(reason)
-        self.retry_after_s = retry_after_s
-        """What the server asked for, in seconds from now; None when it asked for nothing."""
-        self.wasted_tokens = wasted_tokens
-        """Tokens of a reply that could not be used."""
+        self.wasted = wasted or Usage()
+        """What a reply took that could not be used."""
 
 
-def retrying(max_retries: int, max_wait_s: float) -> tenacity.Retrying:
-    """The retry policy: exponential back-off with full jitter, never less than the server's ``Retry-After``.
+class Throttled(TryAgain):
+    """The endpoint has too many calls. The gate lets this one through again in time, so it is no failed attempt."""
+
+
+def retrying(max_retries: int, max_wait_s: float, deadline: float) -> tenacity.Retrying:
+    """The retry policy of one call: exponential back-off with full jitter after faults.
+
+    Calls that were throttled do not wait here: the gate spaces them out for all calls together.
 
     Args:
-        max_retries: attempts after the first one.
-        max_wait_s: longest back-off in seconds; a longer ``Retry-After`` is cut to it (plus up to a tenth, see below).
+        max_retries: failed attempts after the first one.
+        max_wait_s: longest back-off in seconds.
+        deadline: ``time.monotonic()`` after which no attempt begins.
     """
     back_off = tenacity.wait_random_exponential(multiplier=0.5, max=max_wait_s)
+    failed = 0
+
+    def stop(state: tenacity.RetryCallState) -> bool:
+        nonlocal failed
+        failed += not isinstance(_fault(state), Throttled)
+        return failed > max_retries or time.monotonic() >= deadline
 
     def wait(state: tenacity.RetryCallState) -> float:
-        fault = state.outcome.exception() if state.outcome else None
-        asked = fault.retry_after_s or 0.0 if isinstance(fault, TryAgain) else 0.0
-        # A little more than asked for, or all clients that were turned away together come back together.
-        spread = random.uniform(1.0, 1.1)  # noqa: S311
-        return max(back_off(state), min(asked, max_wait_s) * spread)
+        return 0.0 if isinstance(_fault(state), Throttled) else back_off(state)
 
     return tenacity.Retrying(
-        retry=tenacity.retry_if_exception_type(TryAgain),
-        stop=tenacity.stop_after_attempt(max_retries + 1),
-        wait=wait,
-        before_sleep=_tell,
-        reraise=True,
+        retry=tenacity.retry_if_exception_type(TryAgain), stop=stop, wait=wait, before_sleep=_tell, reraise=True
     )
 
 
+def _fault(state: tenacity.RetryCallState) -> BaseException | None:
+    return state.outcome.exception() if state.outcome else None
+
+
 def _tell(state: tenacity.RetryCallState) -> None:
-    fault = state.outcome.exception() if state.outcome else None
-    log.info("attempt %d gave %s; the next one follows in %.1f s", state.attempt_number, fault, state.upcoming_sleep)
+    log.info(
+        "attempt %d gave %s; the next one follows in %.1f s", state.attempt_number, _fault(state), state.upcoming_sleep
+    )
 
 
 def retry_after_seconds(header: str | None, now: datetime | None = None) -> float | None:

@@ -11,6 +11,7 @@ from skillarena.conf.errors import BackboneError
 from skillarena.orchestration.backbones.coverage import covers
 from skillarena.orchestration.backbones.interface import EpisodeContext, Message, Reply, Usage
 from skillarena.orchestration.backbones.options import check_ranges
+from skillarena.orchestration.backbones.prices import FREE
 from skillarena.orchestration.backbones.tokens import estimate_prompt_tokens, estimate_tokens
 from skillarena.orchestration.dialects import Dialect, dialect_of
 
@@ -48,6 +49,7 @@ class SimulatedBackbone:
 
     name = "simulated"
     simulated = True
+    price = FREE
 
     def __init__(self, *, slip_covered: float = 0.6, slip_uncovered: float = 0.8, latency_s: float = 0.0) -> None:
         check_ranges(

@@ -19,6 +19,7 @@ TIMES = {
     "llm_seconds",
     "env_seconds",
     "finished_at",
+    "node",
 }
 """Fields that may differ between two runs of the same cell."""
 

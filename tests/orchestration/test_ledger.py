@@ -156,3 +156,25 @@ def test_changed_keys_names_every_difference_and_nothing_else() -> None:
     new = {"a": 1, "b": {"c": [1, 3], "d": "x"}, "new": None}
     assert changed_keys(old, new) == ["b.c: [1, 2] -> [1, 3]", "gone: True -> None"]
     assert changed_keys(old, orjson.loads(orjson.dumps(old))) == []
+
+
+def test_rows_of_earlier_versions_are_read_with_what_they_do_not_know(tmp_path: Path) -> None:
+    with open_ledger(tmp_path) as ledger:
+        ledger.append(make_row(0, reasoning_tokens=7, cost=0.5))
+    path = tmp_path / "episodes.jsonl"
+    plain = orjson.loads(path.read_bytes())
+    del plain["reasoning_tokens"], plain["cost"]
+    path.write_bytes(orjson.dumps(plain) + b"\n")
+    content = read_rows(tmp_path)
+    assert content.damaged_lines == 0
+    (row,) = content.rows
+    assert (row.reasoning_tokens, row.cost) == (0, None)
+    with open_ledger(tmp_path) as ledger:
+        assert ledger.finished("e0")
+
+
+def test_a_row_whose_cost_is_no_number_is_damaged(tmp_path: Path) -> None:
+    with open_ledger(tmp_path) as ledger:
+        ledger.append(make_row(0, cost=0.5))
+        ledger.append(make_row(1, cost="dear"))
+    assert read_rows(tmp_path).damaged_lines == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import pickle
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +27,8 @@ from stub_server import (
 )
 
 from skillarena.conf.errors import BackboneError, ConfigError, ContextOverflow
-from skillarena.orchestration.backbones.errors import RequestRefused, RetriesExhausted, UnknownModel, WrongKey
+from skillarena.orchestration.backbones.errors import NoCredit, RequestRefused, RetriesExhausted, UnknownModel, WrongKey
+from skillarena.orchestration.backbones.gate import Gates
 from skillarena.orchestration.backbones.openai_compatible import OpenAICompatible
 from skillarena.orchestration.backbones.tokens import estimate_prompt_tokens, estimate_tokens
 
@@ -194,6 +196,61 @@ def test_retry_after_is_cut_to_the_longest_wait() -> None:
     with StubServer([failure(503, headers={"Retry-After": "3600"}), GOOD]) as stub:
         client(stub, max_wait_s=0.05).chat(MESSAGES)
     assert stub.chats[1].at - stub.chats[0].at < 2
+
+
+def test_refusals_for_too_many_calls_use_up_no_retry() -> None:
+    busy = failure(429, headers={"Retry-After": "0.02"})
+    with StubServer([busy, busy, busy, GOOD]) as stub:
+        assert client(stub, max_retries=0).chat(MESSAGES).text == "Action: look"
+    assert len(stub.chats) == 4
+
+
+def test_a_pause_asked_of_one_call_holds_back_the_next() -> None:
+    gate = Gates().at("stub", 8)
+    with StubServer([failure(429, headers={"Retry-After": "0.5"}), GOOD, GOOD]) as stub:
+        first, second = client(stub, gate=gate, max_wait_s=5.0), client(stub, gate=gate, max_wait_s=5.0)
+        thread = threading.Thread(target=first.chat, args=(MESSAGES,))
+        thread.start()
+        while not stub.chats:
+            time.sleep(0.01)
+        time.sleep(0.1)
+        second.chat(MESSAGES)
+        thread.join(10)
+    assert all(chat.at - stub.chats[0].at >= 0.5 for chat in stub.chats[1:])
+
+
+@pytest.mark.parametrize("status", [402, 429])
+def test_an_account_without_credit_is_told_at_once(status: int) -> None:
+    words = "You exceeded your current quota, please check your plan and billing details."
+    with StubServer(default=failure(status, words, code="insufficient_quota")) as stub:
+        with pytest.raises(NoCredit, match="top up"):
+            client(stub).chat(MESSAGES)
+        assert len(stub.chats) == 1
+
+
+def test_a_reply_that_the_server_gave_up_is_wasted_and_asked_for_again() -> None:
+    given_up = completion("Thought: I", usage=USAGE, finish_reason="insufficient_system_resource")
+    with StubServer([given_up, GOOD]) as stub:
+        usage = client(stub).chat(MESSAGES).usage
+    assert (usage.wasted_tokens, usage.total_tokens) == (110, 110)
+
+
+def test_a_reply_cut_short_is_estimated_as_waste() -> None:
+    with StubServer([cut_short(GOOD, 20), GOOD]) as stub:
+        usage = client(stub).chat(MESSAGES).usage
+    assert usage.wasted_tokens == estimate_prompt_tokens(MESSAGES) + estimate_tokens("x" * 20)
+
+
+def test_every_reply_is_counted_at_the_gate_with_its_price() -> None:
+    gates = Gates()
+    price = {"prompt": 1.0, "cached": 0.5, "completion": 10.0}
+    cost = (36 * 1.0 + 64 * 0.5 + 10 * 10.0) / 1e6
+    with StubServer([EMPTY, GOOD, GOOD]) as stub:
+        made = client(stub, gate=gates.at("stub", 8), price=price)
+        made.chat(MESSAGES)
+        made.chat(MESSAGES)
+    assert gates.spending.tokens == 32 + 2 * 110
+    assert gates.spending.cost == pytest.approx((30 * 1.0 + 2 * 10.0) / 1e6 + 2 * cost)
 
 
 def test_used_up_retries_say_what_happened_and_what_was_wasted() -> None:
@@ -383,7 +440,10 @@ def test_proxy_of_the_environment_is_used_only_when_trusted(monkeypatch: pytest.
 def test_config_file_gives_the_defaults() -> None:
     file = Path(__file__).parents[2] / "conf" / "backbone" / "openai_compatible.yaml"
     options = yaml.safe_load(file.read_text())
-    parameters = inspect.signature(OpenAICompatible).parameters
+    parameters = dict(inspect.signature(OpenAICompatible).parameters)
+    del parameters["gate"]  # an object, never configured
+    assert options.pop("price") == {"prompt": None, "cached": None, "completion": None}
+    assert parameters.pop("price").default is None
     assert set(options) - {"name", "_target_"} == set(parameters)
     for name, parameter in parameters.items():
         assert parameter.default in (inspect.Parameter.empty, options[name]), name

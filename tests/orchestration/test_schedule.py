@@ -26,6 +26,10 @@ class StandInCell:
         return f"{self.selector}/{task.id}"
 
 
+def every(_cell: Cell) -> bool:
+    return True
+
+
 def units(cells: list[tuple[str, str]], tasks: int) -> list[Unit]:
     made = []
     for cell_id, selector in cells:
@@ -60,7 +64,7 @@ def test_units_of_two_backbones_share_one_selection_and_the_second_reuses_it() -
     assert unit is not None
     assert plan.next_to_select() is None
     plan.selected(unit.selection_key, Selection(), stored=False)
-    first, second = plan.next_ready(), plan.next_ready()
+    first, second = plan.next_ready(every), plan.next_ready(every)
     assert first is not None and second is not None
     assert (first.unit.cell.id, first.reused) == ("small model", False)
     assert (second.unit.cell.id, second.reused) == ("large model", True)
@@ -70,17 +74,17 @@ def test_a_lost_attempt_waits_twice_as_long_each_time_and_then_is_given_up() -> 
     clock = Clock()
     plan = schedule(units([("c", "v")], 1), clock)
     select_all(plan)
-    ready = plan.next_ready()
+    ready = plan.next_ready(every)
     assert ready is not None
     assert plan.failed(ready)
-    assert plan.next_ready() is None
+    assert plan.next_ready(every) is None
     clock.now = 2.0
-    assert plan.next_ready() == ready
+    assert plan.next_ready(every) == ready
     assert plan.failed(ready)
     clock.now = 5.9
-    assert plan.next_ready() is None
+    assert plan.next_ready(every) is None
     clock.now = 6.0
-    assert plan.next_ready() == ready
+    assert plan.next_ready(every) == ready
     assert not plan.failed(ready)
     assert (plan.open, plan.attempts(ready.unit)) == (0, 3)
 
@@ -88,10 +92,10 @@ def test_a_lost_attempt_waits_twice_as_long_each_time_and_then_is_given_up() -> 
 def test_a_bystander_goes_to_the_front_without_losing_an_attempt() -> None:
     plan = schedule(units([("c", "v")], 2), attempts=1)
     select_all(plan)
-    first = plan.next_ready()
+    first = plan.next_ready(every)
     assert first is not None
     assert plan.failed(first, at_fault=False)
-    assert plan.next_ready() == first
+    assert plan.next_ready(every) == first
     assert plan.attempts(first.unit) == 0
 
 
@@ -119,7 +123,7 @@ def test_a_refused_selection_closes_the_units_of_every_cell_that_waited_for_it()
         plan.drop_cell(cell)
     assert plan.open == 1
     plan.selected(other.selection_key, Selection(), stored=False)
-    ready = plan.next_ready()
+    ready = plan.next_ready(every)
     assert ready is not None and ready.unit.cell.id == "c"
 
 
@@ -157,7 +161,7 @@ def test_whatever_happens_every_unit_is_closed_exactly_once(tasks: int, cells: i
                     note(gone)
                 break
             plan.selected(unit.selection_key, Selection(), stored=False)
-        if ready := plan.next_ready():
+        if ready := plan.next_ready(every):
             playing.append(ready)
         if decision == "drop" and todo:
             plan.drop_cell(todo[0].cell)
@@ -177,3 +181,16 @@ def test_whatever_happens_every_unit_is_closed_exactly_once(tasks: int, cells: i
     assert not playing or all(ready.unit.cell.id in dropped for ready in playing)
     assert all(count == 1 for count in closed.values())
     assert {unit.episode_id for unit in todo if unit.cell.id not in dropped} <= set(closed)
+
+
+def test_cells_whose_backbone_is_not_up_yet_keep_their_place_and_hold_up_nobody() -> None:
+    todo = units([("early", "x"), ("late", "x")], 1)
+    plan = schedule(todo)
+    select_all(plan)
+
+    def up(cell: Cell) -> bool:
+        return cell.id == "late"
+
+    assert (plan.ready(every), plan.ready(up)) == (2, 1)
+    assert [played.unit for played in iter(lambda: plan.next_ready(up), None)] == [todo[1]]
+    assert [played.unit for played in iter(lambda: plan.next_ready(every), None)] == [todo[0]]

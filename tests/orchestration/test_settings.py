@@ -77,7 +77,7 @@ class _Parts:
     library = range(100)
 
 
-FACTS = Facts("library", "tasks", {"embedder": "e", "reranker": "r", "parser": "p"}, "code")
+FACTS = Facts("library", "tasks", {"embedder": "e", "reranker": "r", "parser": "p"}, "weights", "code")
 
 
 def test_the_identity_ignores_where_things_are_and_sees_what_they_are() -> None:

@@ -53,3 +53,11 @@ def test_without_scored_episodes_there_are_no_estimates() -> None:
 def test_marks_and_estimated_tokens_are_counted() -> None:
     rows = [make_row(0, marks=("parse_fallback",), tokens_estimated=True), make_row(1, marks=("parse_fallback",))]
     assert summarise(rows, IDS, 100).marks == {"parse_fallback": 2, "tokens_estimated": 1}
+
+
+def test_cost_has_a_mean_only_where_every_episode_has_a_price() -> None:
+    priced = [make_row(n, cost=0.1 * n) for n in range(1, 4)]
+    ids = [row.task_id for row in priced]
+    assert summarise(priced, ids, 200).estimates["cost"].mean == pytest.approx(0.2)
+    unknown = [*priced[:2], make_row(3, cost=None)]
+    assert "cost" not in summarise(unknown, ids, 200).estimates

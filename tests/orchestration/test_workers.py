@@ -16,14 +16,8 @@ from skillarena.orchestration.backbones.errors import RequestRefused, RetriesExh
 from skillarena.orchestration.backbones.interface import Reply, Usage
 from skillarena.orchestration.cells import sections
 from skillarena.orchestration.hydra_run import compose
-from skillarena.orchestration.workers import (
-    EpisodeJob,
-    Failure,
-    RolloutWorker,
-    SelectionJob,
-    SelectionWorker,
-    failure,
-)
+from skillarena.orchestration.jobs import EpisodeJob, SelectionJob
+from skillarena.orchestration.workers import Failure, RolloutWorker, SelectionWorker, failure
 from skillarena.selectors.interface import FixedSession, SelectedSkill, Selection
 from skillarena.selectors.library import SkillLibrary
 
@@ -131,7 +125,9 @@ def select(tmp_path: Path, act: str, **changes: Any) -> Any:
     settings = compose(["selector=none"])
     chosen = sections(settings) | {"selector": {"_target_": f"{HERE}.OddSelector", "act": act}}
     fingerprint = SkillLibrary.load(["bundled"]).fingerprint
-    return SelectionWorker(str(tmp_path)).select(SelectionJob(chosen, changes.get("fingerprint", fingerprint), TASK))
+    return SelectionWorker(str(tmp_path), {}).select(
+        SelectionJob(chosen, changes.get("fingerprint", fingerprint), TASK)
+    )
 
 
 def play(tmp_path: Path, env: str = "", backbone: str = "", worker: RolloutWorker | None = None) -> Any:
@@ -144,7 +140,7 @@ def play(tmp_path: Path, env: str = "", backbone: str = "", worker: RolloutWorke
         episode_id="e",
         seed=0,
     )
-    return (worker or RolloutWorker(str(tmp_path))).play(job)
+    return (worker or RolloutWorker(str(tmp_path), {})).play(job)
 
 
 def test_a_selection_comes_back_with_its_cost_and_the_warnings_of_the_worker(tmp_path: Path) -> None:
@@ -185,7 +181,7 @@ def test_a_library_that_changed_since_preflight_is_refused(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("env", ["reset", "step"])
 def test_a_broken_environment_is_a_passing_failure_and_the_next_episode_gets_another(tmp_path: Path, env: str) -> None:
-    worker = RolloutWorker(str(tmp_path))
+    worker = RolloutWorker(str(tmp_path), {})
     result = play(tmp_path, env=env, worker=worker).result
     assert isinstance(result, Failure)
     assert "the simulator is gone" in result.message

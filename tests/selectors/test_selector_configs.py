@@ -11,7 +11,10 @@ import pytest
 import yaml
 
 CONF = Path(__file__).parents[2] / "conf"
-FILES = sorted([*(CONF / "selector").glob("*.yaml"), *(CONF / "parser").glob("*.yaml")])
+EVERY = sorted([*(CONF / "selector").glob("*.yaml"), *(CONF / "parser").glob("*.yaml")])
+VARIANTS = [path for path in EVERY if "defaults" in yaml.safe_load(path.read_text(encoding="utf-8"))]
+"""Files that only change values of another choice."""
+FILES = [path for path in EVERY if path not in VARIANTS]
 
 
 def named_class(section: dict[str, Any]) -> Any:
@@ -39,6 +42,17 @@ def test_a_choice_gives_every_option_with_a_comment(path: Path) -> None:
     assert lines[0].startswith("# ")
     uncommented = [line for line in lines[3:] if "#" not in line]
     assert uncommented in ([], ["model:"])
+
+
+@pytest.mark.parametrize("path", VARIANTS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_variant_changes_options_of_the_choice_it_is_made_from(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    section = yaml.safe_load(text)
+    (base,) = section.pop("defaults")
+    original = yaml.safe_load((path.parent / f"{base}.yaml").read_text(encoding="utf-8"))
+    assert section.keys() <= original.keys()
+    assert all(original[key] != value for key, value in section.items())
+    assert text.startswith(f"# `{path.parent.name}={base}` with ")
 
 
 def test_the_parsing_model_is_configured_by_its_own_options() -> None:

@@ -1,0 +1,135 @@
+"""All processes of one sweep: model servers, model processes, selection workers and rollout workers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from skillarena.orchestration.budget import Caps
+from skillarena.orchestration.cells import Cell
+from skillarena.orchestration.cluster import cores, living_nodes, secrets_in
+from skillarena.orchestration.pools import Place, Pool
+from skillarena.orchestration.serving.fleet import Fleet, cpus_of_servers
+from skillarena.orchestration.serving.governor import GovernorActor
+from skillarena.orchestration.serving.hosts import Hosts, bundles
+from skillarena.orchestration.serving.placement import wait_for_room
+from skillarena.orchestration.settings import digest
+from skillarena.orchestration.workers import RolloutWorker, SelectionWorker
+
+if TYPE_CHECKING:
+    from ray.util.placement_group import PlacementGroup
+
+_SELECTIONS_IN_FLIGHT = 2  # for each selection worker: one running, one waiting, so none idles
+
+
+class Crew:
+    """Starts what the open cells need, once for all of them.
+
+    Args:
+        cells: those with episodes to play; the first one's ``cluster`` settings hold for all.
+        rollout_workers: number of rollout processes.
+        stopped: whether the user wants to stop, which ends all waiting.
+
+    Raises:
+        ConfigError: there is no room for the models or the selection workers.
+    """
+
+    def __init__(self, cells: Sequence[Cell], rollout_workers: int, stopped: Callable[[], bool]) -> None:
+        settings = cells[0].settings
+        cluster = settings.cluster
+        self.episodes_at_once = rollout_workers * cluster.episodes_per_worker
+        self.governor = GovernorActor(Caps(settings.run.max_tokens, settings.run.max_cost))
+        self.fleet = Fleet(cluster, Path(settings.output_dir).absolute() / "servers")
+        self._backbones = {digest(cell.settings.backbone): cell.settings.backbone for cell in cells}
+        for section in self._backbones.values():
+            self.fleet.ensure(section)
+        # Before the rollout workers, which would take all the CPUs there are.
+        self.fleet.wait_for_room(stopped)
+        room = _room_for_selection(cells, stopped)
+        self.hosts = Hosts(cluster, room)
+        secrets = secrets_in([section for cell in cells for section in (cell.settings.backbone, cell.settings.parser)])
+        self.selecting = Pool(
+            SelectionWorker,
+            "select",
+            (settings.cache_dir, secrets, self.governor.handle),
+            size=cluster.selection_workers,
+            in_flight=_SELECTIONS_IN_FLIGHT,
+            place=Place(
+                threads=1, env={"CUDA_VISIBLE_DEVICES": ""}, room=room
+            ),  # one's cost must not mix with another's
+            placement_timeout_s=cluster.placement_timeout_s,
+        )
+        self.playing = Pool(
+            RolloutWorker,
+            "play",
+            (settings.cache_dir, secrets, self.governor.handle, self.fleet.endpoints),
+            size=rollout_workers,
+            in_flight=cluster.episodes_per_worker,
+            place=Place(threads=cluster.episodes_per_worker, env={"CUDA_VISIBLE_DEVICES": ""}),
+            minimum=cluster.min_rollout_workers,
+            placement_timeout_s=cluster.placement_timeout_s,
+        )
+
+    def playable(self, cell: Cell) -> bool:
+        """Whether the cell's backbone answers by now. Raises ``SkillArenaError`` when its servers cannot start."""
+        return self.fleet.ready(cell.settings.backbone)
+
+    @property
+    def started(self) -> Counter[str]:
+        """Model servers and model processes started, by name."""
+        servers = Counter({f"server {name}": times for name, times in self.fleet.started.items()})
+        return servers + self.hosts.started
+
+    def check_placed(self) -> None:
+        """Raises ``ConfigError`` when the rollout workers have found no room in time."""
+        self.playing.check_placed()
+
+    def stop(self) -> None:
+        """End the servers; the rest ends with Ray."""
+        self.fleet.stop()
+
+
+def rollout_workers(cells: Sequence[Cell], episodes: int) -> int:
+    """Number of rollout processes: as configured, else one for each free core, never more than there are episodes.
+
+    Args:
+        cells: those with episodes to play.
+        episodes: how many.
+    """
+    cluster = cells[0].settings.cluster
+    free = cores() if cluster.address is None else int(_cluster_cpus()) - _other_cpus(cells)
+    return max(1, min(cluster.rollout_workers or free, episodes))
+
+
+def room(cells: Sequence[Cell], episodes: int) -> int:
+    """CPUs that a Ray of our own must offer so that all processes of these cells are placed at once."""
+    cluster = cells[0].settings.cluster
+    workers = max(1, min(cluster.rollout_workers or cores(), episodes))
+    return workers + _other_cpus(cells)
+
+
+def _other_cpus(cells: Sequence[Cell]) -> int:
+    """CPUs of everything but the rollout workers."""
+    servers = {digest(cell.settings.backbone): cpus_of_servers(cell.settings.backbone) for cell in cells}
+    return sum(servers.values()) + int(sum(bundle["CPU"] for bundle in _bundles_for_selection(cells)))
+
+
+def _bundles_for_selection(cells: Sequence[Cell]) -> list[dict[str, float]]:
+    return [{"CPU": 1.0}] * cells[0].settings.cluster.selection_workers + bundles(cells)
+
+
+def _room_for_selection(cells: Sequence[Cell], stopped: Callable[[], bool]) -> PlacementGroup:
+    """A place for the selection workers and the model processes, close together."""
+    from ray.util.placement_group import placement_group
+
+    asked = _bundles_for_selection(cells)
+    group: PlacementGroup = placement_group(asked, strategy="PACK")
+    timeout_s = cells[0].settings.cluster.placement_timeout_s
+    wait_for_room(group, asked, "the selection workers and their models", timeout_s=timeout_s, stopped=stopped)
+    return group
+
+
+def _cluster_cpus() -> float:
+    return sum(node.get("CPU", 0.0) for node in living_nodes().values())

@@ -1,0 +1,236 @@
+"""The loop of a sweep: hands (cell, task) units of all cells to the workers and records what comes back."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from skillarena.conf.errors import SkillArenaError
+from skillarena.orchestration.budget import Budget, Caps
+from skillarena.orchestration.cell_state import CellState
+from skillarena.orchestration.cells import Cell, cache_folder
+from skillarena.orchestration.crew import Crew
+from skillarena.orchestration.jobs import episode_job, selection_job
+from skillarena.orchestration.ledger import EpisodeRow
+from skillarena.orchestration.pools import Landing
+from skillarena.orchestration.rows import lost_row, row_of, spending_of
+from skillarena.orchestration.schedule import Ready, Schedule, Unit
+from skillarena.orchestration.selection_store import SelectionStore
+from skillarena.orchestration.stop_request import StopRequest
+from skillarena.orchestration.tracking import Mirror
+from skillarena.orchestration.trajectory import Trajectory
+from skillarena.orchestration.workers import Answer, Failure
+from skillarena.selectors.interface import Selection
+
+log = logging.getLogger(__name__)
+
+_TICK_S = 0.5
+_SELECTIONS_AHEAD = 2  # ready units kept for each rollout slot
+
+
+class Observer(Protocol):
+    """Sees progress; ``progress.py`` draws it."""
+
+    def start(self, cells: Sequence[CellState]) -> None:
+        """All cells with what earlier runs finished."""
+
+    def tick(self, selecting: int, playing: int, starting: Sequence[str]) -> None:
+        """Called at least twice a second with the selections and episodes under way and the servers not up yet."""
+
+    def stop(self) -> None:
+        """Nothing more will come."""
+
+
+class Sweep:
+    """One schedule, played by one crew.
+
+    Args:
+        states: the cells with their open ledgers.
+        mirror: MLflow's writer; None when tracking is off.
+    """
+
+    def __init__(self, states: Sequence[CellState], mirror: Mirror | None) -> None:
+        self.states = {state.cell.id: state for state in states}
+        self._mirror = mirror
+        self.settings = states[0].cell.settings
+        run = self.settings.run
+        self._store = SelectionStore(cache_folder(self.settings))
+        self.schedule = Schedule(_units(states), run.max_attempts, run.retry_wait_s, time.monotonic)
+        self._to_compute: deque[Unit] = deque()  # selections that are in no store, next ones first
+        self._wasted: Counter[str] = Counter()  # tokens of attempts that broke off, by episode id
+        self._warned: set[str] = set()
+        self._budget = Budget(Caps(run.max_tokens, run.max_cost))
+        self.halted = ""
+        """Why no further episode was started although some are left; empty when none is left or the user stopped."""
+        self.selections_computed = 0
+        """Selections that were in no store."""
+
+    @property
+    def open_cells(self) -> list[Cell]:
+        """Cells with episodes to play."""
+        return [state.cell for state in self.states.values() if state.open]
+
+    def run(self, crew: Crew, observer: Observer, stop: StopRequest) -> None:
+        """Until no unit is open, the budget is spent or the user wants to stop."""
+        import ray
+
+        self._crew = crew
+        while self.schedule.open and not stop.made and not (self.halted and not crew.playing.busy):
+            starting = self._look_at_backbones()
+            self._budget.account(crew.governor.spending())
+            if not self.halted:
+                self._feed()
+            references = crew.selecting.references + crew.playing.references
+            if references:
+                done, _ = ray.wait(references, num_returns=1, timeout=_TICK_S)
+                done, _ = ray.wait(references, num_returns=len(references), timeout=0) if done else (done, [])
+            else:  # every open unit waits for its next attempt
+                time.sleep(_TICK_S)
+                done = []
+            for landing in filter(None, map(crew.selecting.land, done)):
+                self._selection_landed(landing)
+            for landing in filter(None, map(crew.playing.land, done)):
+                self._episode_landed(landing)
+            self._replace_overdue(self.settings.run.selection_timeout_s, self.settings.run.episode_timeout_s)
+            crew.check_placed()
+            observer.tick(crew.selecting.busy, crew.playing.busy, starting)
+
+    def _look_at_backbones(self) -> list[str]:
+        """Drop the cells whose backbone cannot start; returns the names of those that have not started yet."""
+        starting: dict[str, None] = {}
+        for state in self.states.values():
+            if state.open and not state.error:
+                try:
+                    if not self._crew.playable(state.cell):
+                        starting[state.cell.axes["backbone"]] = None
+                except SkillArenaError as error:
+                    self._fail_cell(state.cell, str(error))
+        return list(starting)
+
+    def _feed(self) -> None:
+        crew = self._crew
+        ahead = crew.episodes_at_once * _SELECTIONS_AHEAD
+        while self.schedule.ready(crew.playable) < ahead and len(self._to_compute) < ahead:
+            unit = self.schedule.next_to_select()
+            if unit is None:
+                break
+            stored = self._store.get(unit.selection_key)
+            if stored is not None:
+                self.schedule.selected(unit.selection_key, stored, stored=True)
+            else:
+                self._to_compute.append(unit)
+        while crew.selecting.free and self._to_compute:
+            unit = self._to_compute.popleft()
+            crew.selecting.submit(selection_job(unit, crew.hosts.of(unit.cell)), unit)
+        while crew.playing.free:
+            if not self._budget.may_start(crew.playing.busy):
+                if not crew.playing.busy:
+                    self.halted = self._budget.explain()
+                break
+            ready = self.schedule.next_ready(crew.playable)
+            if ready is None:
+                break
+            crew.playing.submit(episode_job(ready), ready)
+
+    def _selection_landed(self, landing: Landing) -> None:
+        unit: Unit = landing.tag
+        result = self._result_of(landing)
+        if isinstance(result, Failure) and result.budget_spent:
+            self.halted = result.message  # its units stay open
+        elif isinstance(result, Selection):
+            self.selections_computed += 1
+            self._store.put(unit.selection_key, result)
+            self.schedule.selected(unit.selection_key, result, stored=False)
+        elif result.permanent:
+            for refused in self.schedule.selection_refused(unit.selection_key):
+                self._fail_cell(refused.cell, result.message)
+        else:
+            for closed in self.schedule.selection_failed(unit.selection_key):
+                self._give_up(closed, f"selection: {result.message}")
+
+    def _episode_landed(self, landing: Landing) -> None:
+        ready: Ready = landing.tag
+        result = self._result_of(landing)
+        episode = ready.unit.episode_id
+        if isinstance(result, Trajectory):
+            attempts = self.schedule.attempts(ready.unit) + 1
+            wasted = self._wasted.pop(episode, 0)
+            row = row_of(ready, result, attempts=attempts, wasted_tokens=wasted, node=landing.worker.node)
+            self._record(ready.unit, row, result.to_dict())
+            self.schedule.finished(ready.unit)
+            self._budget.ended(spending_of(row))
+            return
+        if result.budget_spent:
+            self.halted = result.message  # the unit stays open
+            return
+        self._wasted[episode] += result.wasted_tokens
+        if result.worker_lost:
+            self._requeue(self._crew.playing.kill(landing.worker, "an environment call never returned"))
+        if result.permanent:
+            self._fail_cell(ready.unit.cell, result.message)
+        self._lose(ready, result.message)
+
+    def _result_of(self, landing: Landing) -> Any:
+        """A ``Selection``, ``Trajectory`` or ``Failure``; warnings of the worker are shown once each."""
+        if landing.lost:
+            return Failure(landing.lost, permanent=False)
+        answer: Answer = landing.result
+        for warning in answer.warnings:
+            if warning not in self._warned:
+                self._warned.add(warning)
+                log.warning("%s", warning)
+        return answer.result
+
+    def _lose(self, ready: Ready, reason: str) -> None:
+        if not self.schedule.failed(ready):
+            self._give_up(ready.unit, reason)
+        elif self.states[ready.unit.cell.id].error == "":
+            log.warning("%s, task %s: attempt lost: %s", ready.unit.cell.name, ready.unit.task.name, reason)
+
+    def _give_up(self, unit: Unit, reason: str) -> None:
+        log.warning("%s, task %s: given up: %s", unit.cell.name, unit.task.name, reason)
+        attempts, wasted = self.schedule.attempts(unit), self._wasted.pop(unit.episode_id, 0)
+        self._record(unit, lost_row(unit, attempts, reason, wasted), None)
+
+    def _requeue(self, bystanders: Iterable[Ready]) -> None:
+        for ready in bystanders:
+            self.schedule.failed(ready, at_fault=False)
+
+    def _replace_overdue(self, selection_limit_s: float, episode_limit_s: float) -> None:
+        for flight in self._crew.playing.overdue(episode_limit_s):
+            reason = f"no end after {episode_limit_s:g} s"
+            for ready in self._crew.playing.kill(flight.worker, reason):
+                self._lose(ready, reason) if ready is flight.tag else self._requeue([ready])
+        for flight in self._crew.selecting.overdue(selection_limit_s):
+            reason = f"no selection after {selection_limit_s:g} s"
+            for unit in self._crew.selecting.kill(flight.worker, reason):
+                if unit is flight.tag:
+                    self._selection_landed(Landing(unit, flight.worker, lost=reason))
+                else:  # it only waited behind the other
+                    self._to_compute.appendleft(unit)
+
+    def _fail_cell(self, failed: Cell, message: str) -> None:
+        stop_all = self.settings.run.on_cell_error == "stop"
+        for state in self.states.values() if stop_all else [self.states[failed.id]]:
+            state.error = state.error or (message if state.cell is failed else "stopped: another cell failed")
+            self.schedule.drop_cell(state.cell)
+
+    def _record(self, unit: Unit, row: EpisodeRow, trajectory: dict[str, Any] | None) -> None:
+        state = self.states[unit.cell.id]
+        replaced = state.ledger.rows.get(row.episode_id)
+        state.totals.add(state.ledger.append(row, trajectory))
+        if replaced is not None:
+            state.totals.add(replaced, sign=-1)
+        state.open -= 1
+        if not state.open:
+            state.end(self._mirror)
+
+
+def _units(states: Sequence[CellState]) -> list[Unit]:
+    """Unfinished episodes, cell after cell."""
+    units = [Unit(state.cell, task, state.cell.episode_id(task)) for state in states for task in state.cell.tasks]
+    ledgers = {state.cell.id: state.ledger for state in states}
+    return [unit for unit in units if not ledgers[unit.cell.id].finished(unit.episode_id)]
