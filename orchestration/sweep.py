@@ -28,6 +28,7 @@ from skillarena.selectors.interface import Selection
 log = logging.getLogger(__name__)
 
 _TICK_S = 0.5
+_LAST_ACCOUNT_S = 2.0  # for what the calls that ended last have taken
 _SELECTIONS_AHEAD = 2  # ready units kept for each rollout slot
 
 
@@ -63,6 +64,10 @@ class Sweep:
         self._wasted: Counter[str] = Counter()  # tokens of attempts that broke off, by episode id
         self._warned: set[str] = set()
         self._budget = Budget(Caps(run.max_tokens, run.max_cost))
+        for state in states:
+            if not state.cell.simulated:
+                for row in state.ledger.rows.values():
+                    self._budget.learn(spending_of(row))
         self.halted = ""
         """Why no further episode was started although some are left; empty when none is left or the user stopped."""
         self.selections_computed = 0
@@ -97,6 +102,9 @@ class Sweep:
             self._replace_overdue(self.settings.run.selection_timeout_s, self.settings.run.episode_timeout_s)
             crew.check_placed()
             observer.tick(crew.selecting.busy, crew.playing.busy, starting)
+        if self.halted:
+            self._budget.account(crew.governor.spending(wait_s=_LAST_ACCOUNT_S))
+            self.halted = self._budget.explain()
 
     def _look_at_backbones(self) -> list[str]:
         """Drop the cells whose backbone cannot start; returns the names of those that have not started yet."""
@@ -122,7 +130,7 @@ class Sweep:
                 self.schedule.selected(unit.selection_key, stored, stored=True)
             else:
                 self._to_compute.append(unit)
-        while crew.selecting.free and self._to_compute:
+        while crew.selecting.free and self._to_compute and self._budget.may_start(crew.playing.busy):
             unit = self._to_compute.popleft()
             crew.selecting.submit(selection_job(unit, crew.hosts.of(unit.cell)), unit)
         while crew.playing.free:
@@ -161,7 +169,8 @@ class Sweep:
             row = row_of(ready, result, attempts=attempts, wasted_tokens=wasted, node=landing.worker.node)
             self._record(ready.unit, row, result.to_dict())
             self.schedule.finished(ready.unit)
-            self._budget.ended(spending_of(row))
+            if not ready.unit.cell.simulated:  # whose tokens nobody pays
+                self._budget.ended(spending_of(row))
             return
         if result.budget_spent:
             self.halted = result.message  # the unit stays open

@@ -31,7 +31,7 @@ from skillarena.envs.cache_dir import cache_root
 from skillarena.envs.interface import Benchmark, EndReason
 from skillarena.orchestration.agent import run_episode
 from skillarena.orchestration.assembly import AssembledParts, build, build_selector, load_library
-from skillarena.orchestration.backbones.errors import BudgetSpent, UnknownModel, WrongKey
+from skillarena.orchestration.backbones.errors import BudgetSpent, NoCredit, UnknownModel, WrongKey
 from skillarena.orchestration.backbones.gate import Gates
 from skillarena.orchestration.backbones.interface import Backbone
 from skillarena.orchestration.guarded_env import EnvLane, GuardedEnv
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_PERMANENT = (ConfigError, LibraryError, RerankerError, WrongKey, UnknownModel)
+_PERMANENT = (ConfigError, LibraryError, RerankerError, WrongKey, UnknownModel, NoCredit)
 """Errors that every further task would meet too."""
 
 
