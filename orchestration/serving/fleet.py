@@ -203,8 +203,8 @@ class _Server:
                 max_concurrency=2,  # `serve` lasts, `stop` comes in between
                 max_restarts=_RESTARTS,
                 scheduling_strategy=room,
-            ).remote(spec, number, Registry(self._router, self._name, number), **how)
-            serving = actor.serve.options(max_task_retries=-1).remote()
+            ).remote(spec, number, **how)
+            serving = actor.serve.options(max_task_retries=-1).remote(Registry(self._router, self._name, number))
             group.replicas.append(_Running(actor, serving))
 
     def ready(self) -> bool:

@@ -41,7 +41,6 @@ class VLLMServer:
     Args:
         spec: what to serve.
         number: of the replica.
-        announcer: whom to tell.
         loopback: listen on this machine only, else on the address under which the node is known to the cluster.
         key: what requests must show.
         log_dir: folder for logs; made if missing.
@@ -52,7 +51,6 @@ class VLLMServer:
         self,
         spec: ServerSpec,
         number: int,
-        announcer: Announcer,
         *,
         loopback: bool,
         key: str,
@@ -61,7 +59,6 @@ class VLLMServer:
     ) -> None:
         self._spec = spec
         self._number = number
-        self._announcer = announcer
         self._loopback = loopback
         self._key = key
         self._log_dir = Path(log_dir)
@@ -70,10 +67,17 @@ class VLLMServer:
         self._stopping = threading.Event()
         self._ended = threading.Event()
 
-    def serve(self) -> BackboneError | None:
-        """Run the server until it is stopped or dies. Returns why it cannot start; None after ``stop``."""
+    def serve(self, announcer: Announcer) -> BackboneError | None:
+        """Run the server until it is stopped or dies.
+
+        Args:
+            announcer: whom to tell.
+
+        Returns:
+            Why it cannot start; None after ``stop``.
+        """
         try:
-            return self._serve()
+            return self._serve(announcer)
         finally:
             self._ended.set()
 
@@ -84,24 +88,24 @@ class VLLMServer:
             self._process.stop()
         return self._ended.wait(timeout_s)
 
-    def _serve(self) -> BackboneError | None:
-        been_up = self._announcer.starting() > 0
+    def _serve(self, announcer: Announcer) -> BackboneError | None:
+        been_up = announcer.starting() > 0
         try:
             self._process = self._new_process()
             self._process.start(self._start_timeout_s)
         except BackboneError as error:
-            self._announcer.down(error.message)
+            announcer.down(error.message)
             if been_up and not self._stopping.is_set():
                 self._die()  # it worked before, so another try may work again
             return None if self._stopping.is_set() else error
-        self._announcer.up(self._process.url)
+        announcer.up(self._process.url)
         while not self._stopping.wait(_WATCH_EVERY_S):
             reason = self._process.fault()
             if reason and not self._stopping.is_set():
-                self._announcer.down(reason)
+                announcer.down(reason)
                 self._process.stop()
                 self._die()
-            self._announcer.alive(self._process.url)
+            announcer.alive(self._process.url)
         self._process.stop()
         return None
 

@@ -203,18 +203,18 @@ class Mortal(VLLMServer):
         raise Died
 
 
-def replica(tmp_path: Path, behaviour: str, told: Told) -> Mortal:
+def replica(tmp_path: Path, behaviour: str) -> Mortal:
     spec = stand_in(SPEC, tmp_path, behaviour)
-    return Mortal(spec, 0, told, loopback=True, key=KEY, log_dir=str(tmp_path / "logs"), start_timeout_s=20)
+    return Mortal(spec, 0, loopback=True, key=KEY, log_dir=str(tmp_path / "logs"), start_timeout_s=20)
 
 
 def test_a_first_start_that_fails_is_an_answer_a_later_one_a_death(tmp_path: Path) -> None:
     told = Told()
-    fault = replica(tmp_path, "ends at once", told).serve()
+    fault = replica(tmp_path, "ends at once").serve(told)
     assert isinstance(fault, BackboneError) and "the KV cache does not fit" in fault.message
     assert told.words == [f"down: {fault.message}"]
     with pytest.raises(Died):
-        replica(tmp_path, "ends at once", Told(starts=1)).serve()
+        replica(tmp_path, "ends at once").serve(Told(starts=1))
     assert [log.name for log in sorted((tmp_path / "logs").iterdir())] == [
         f"{stand_in(SPEC, tmp_path, 'ends at once').name}-0-{number}.log" for number in (1, 2)
     ]
@@ -233,6 +233,6 @@ def test_a_replica_dies_with_its_server(tmp_path: Path) -> None:
             told.down(reason)
 
     with pytest.raises(Died):
-        replica(tmp_path, "well", Announcer()).serve()
+        replica(tmp_path, "well").serve(Announcer())
     assert told.words == ["up", "down: it failed 3 health checks"]
     assert not alive(tmp_path)
