@@ -63,6 +63,7 @@ class Sweep:
         self._to_compute: deque[Unit] = deque()  # selections that are in no store, next ones first
         self._wasted: Counter[str] = Counter()  # tokens of attempts that broke off, by episode id
         self._warned: set[str] = set()
+        self._up: set[str] = set()  # ids of cells whose backbone answered when it was last asked
         self._budget = Budget(Caps(run.max_tokens, run.max_cost))
         for state in states:
             if not state.cell.simulated:
@@ -84,7 +85,7 @@ class Sweep:
 
         self._crew = crew
         while self.schedule.open and not stop.made and not (self.halted and not crew.playing.busy):
-            starting = self._look_at_backbones()
+            starting = self._look_at_backbones(crew)
             self._budget.account(crew.governor.spending())
             if not self.halted:
                 self._feed()
@@ -106,22 +107,28 @@ class Sweep:
             self._budget.account(crew.governor.spending(wait_s=_LAST_ACCOUNT_S))
             self.halted = self._budget.explain()
 
-    def _look_at_backbones(self) -> list[str]:
-        """Drop the cells whose backbone cannot start; returns the names of those that have not started yet."""
+    def _look_at_backbones(self, crew: Crew) -> list[str]:
+        """Note whose backbone answers and drop the cells whose cannot; returns the names of those still starting."""
         starting: dict[str, None] = {}
+        self._up.clear()
         for state in self.states.values():
             if state.open and not state.error:
                 try:
-                    if not self._crew.playable(state.cell):
+                    if crew.playable(state.cell):
+                        self._up.add(state.cell.id)
+                    else:
                         starting[state.cell.axes["backbone"]] = None
                 except SkillArenaError as error:
                     self._fail_cell(state.cell, str(error))
         return list(starting)
 
+    def _playable(self, cell: Cell) -> bool:
+        return cell.id in self._up
+
     def _feed(self) -> None:
         crew = self._crew
         ahead = crew.episodes_at_once * _SELECTIONS_AHEAD
-        while self.schedule.ready(crew.playable) < ahead and len(self._to_compute) < ahead:
+        while self.schedule.ready(self._playable) < ahead and len(self._to_compute) < ahead:
             unit = self.schedule.next_to_select()
             if unit is None:
                 break
@@ -138,7 +145,7 @@ class Sweep:
                 if not crew.playing.busy:
                     self.halted = self._budget.explain()
                 break
-            ready = self.schedule.next_ready(crew.playable)
+            ready = self.schedule.next_ready(self._playable)
             if ready is None:
                 break
             crew.playing.submit(episode_job(ready), ready)

@@ -58,6 +58,25 @@ def test_twelve_cells_start_each_server_once_and_compute_each_selection_once(tmp
     assert not alive(tmp_path / "one") and not alive(tmp_path / "two")
 
 
+def test_a_server_that_cannot_start_stops_its_own_cell_only(tmp_path: Path) -> None:
+    done = run_command(
+        "run",
+        "-m",
+        *served(tmp_path, "one"),
+        "+backbone.behaviour=well,ends at once",
+        "selector=none",
+        "benchmark.limit=2",
+        cache=tmp_path / "cache",
+        cwd=tmp_path,
+        PYTHONPATH=str(Path(__file__).parent),
+    )
+    assert done.returncode == 1, done.stderr
+    assert "the KV cache does not fit" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert sorted(len(rows_of(folder)) for folder in cells(tmp_path / "outputs")) == [0, 2]
+    assert not alive(tmp_path / "one")
+
+
 def _counts(said: str) -> dict[str, int]:
     line = re.search(r"selections: (\d+) computed.*", said)
     assert line, said
