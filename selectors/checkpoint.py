@@ -10,7 +10,7 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
-from skillarena.conf.errors import ConfigError, RerankerError
+from skillarena.conf.errors import ConfigError, RerankerError, SkillArenaError
 from skillarena.selectors.measure import offline
 
 PACKAGED = "minilm"
@@ -84,18 +84,30 @@ def content_digest(folder: Path) -> str:
 
 
 def _on_hub(model: str, revision: str | None, marker: str) -> Checkpoint:
-    from huggingface_hub import hf_hub_download
+    path = hub_file(model, revision, marker, RerankerError)
+    commit = path.parent.name
+    return Checkpoint(model, commit, f"{model}@{commit}", path)
 
+
+def hub_file(model: str, revision: str | None, name: str, fault: type[SkillArenaError]) -> Path:
+    """One file of a model on the Hugging Face hub, fetched unless it is here; its folder is named by the commit.
+
+    Args:
+        model: hub id.
+        revision: branch, tag or commit; None is the default branch.
+        name: the file, in the root of the model.
+        fault: what is raised when it is not to be had.
+    """
     try:
-        path = Path(hf_hub_download(model, marker, revision=revision))
-    except (OSError, ValueError) as error:
+        from huggingface_hub import hf_hub_download
+
+        return Path(hf_hub_download(model, name, revision=revision))
+    except (ImportError, OSError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0]
-        raise RerankerError(
+        raise fault(
             f"model {model!r} is neither a folder nor to be had from the Hugging Face hub: {reason}",
             "check the name; without network, load it once with network (HF_HUB_OFFLINE unset) or give a folder",
         ) from error
-    commit = path.parent.name
-    return Checkpoint(model, commit, f"{model}@{commit}", path)
 
 
 @contextmanager

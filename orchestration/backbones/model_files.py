@@ -10,7 +10,7 @@ from typing import Any
 
 from skillarena.conf.errors import BackboneError, ConfigError
 from skillarena.orchestration.backbones import smollm2
-from skillarena.selectors.checkpoint import content_digest
+from skillarena.selectors.checkpoint import content_digest, hub_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +61,7 @@ def location_of(model: str) -> str:
 
 
 def _on_hub(model: str, revision: str | None) -> ModelFiles:
-    try:
-        from huggingface_hub import hf_hub_download
-
-        path = Path(hf_hub_download(model, "config.json", revision=revision))
-    except (ImportError, OSError, ValueError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise BackboneError(
-            f"model {model!r} is neither a folder nor to be had from the Hugging Face hub: {reason}",
-            "check the name; without network, load it once with network (HF_HUB_OFFLINE unset) or give a folder",
-        ) from error
+    path = hub_file(model, revision, "config.json", BackboneError)
     commit = path.parent.name
     return ModelFiles(f"{model}@{commit}", commit, config=_read(path))
 
