@@ -217,7 +217,7 @@ class VLLMBackbone:
             BackboneError: vLLM or the model is missing.
             ConfigError: the model's attention heads cannot be split evenly.
         """
-        _check_installed(self._spec.device)
+        self._check_engine()
         heads, parts = self._files.config.get("num_attention_heads"), self._spec.tensor_parallel_size
         if isinstance(heads, int) and heads % parts:
             fitting = ", ".join(str(size) for size in range(1, heads + 1) if heads % size == 0)
@@ -225,6 +225,9 @@ class VLLMBackbone:
                 f"backbone.tensor_parallel_size={parts} does not divide the {heads} attention heads of {self.name}",
                 f"choose one of {fitting}",
             )
+
+    def _check_engine(self) -> None:
+        _check_installed(self._spec.device)
 
     def close(self) -> None:
         """Close all connections."""

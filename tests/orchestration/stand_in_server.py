@@ -45,6 +45,9 @@ class StandInBackbone(VLLMBackbone):
         super().__init__(endpoints=endpoints, **options)
         self._spec = stand_in(self._spec, Path(folder), behaviour, STAND_IN_LATENCY=str(latency_s))
 
+    def _check_engine(self) -> None:
+        """This program needs no vLLM."""
+
 
 def pids(folder: Path) -> list[int]:
     """Processes of all servers started with ``folder``."""
