@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from ray.actor import ActorHandle
 
     from skillarena.orchestration.backbones.gate import Gates
+    from skillarena.selectors.index_store import IndexStore
     from skillarena.selectors.interface import Embedder, Parser, Reranker, Selector
     from skillarena.selectors.library import SkillLibrary
+    from skillarena.selectors.llm import CachedLlm
 
 
 def target(section: Mapping[str, Any], part: str) -> Any:
@@ -102,7 +104,7 @@ class AssembledParts:
     """The library and the models of one cell, each built at first use and kept (see ``selectors/parts.py``).
 
     Args:
-        sections: embedder, reranker and parser.
+        sections: embedder, reranker, parser and llm.
         library: all skills.
         cache_dir: where vectors, scores and parses are kept between runs.
         hosts: processes that hold the embedder or the reranker, by section; a model without one is loaded here.
@@ -147,6 +149,23 @@ class AssembledParts:
 
         return CachedParser(self._parser(), DiskCache(self._cache_dir / "parses.sqlite"))
 
+    @cached_property
+    def llm(self) -> CachedLlm:
+        """The language model for selectors behind its disk cache."""
+        from skillarena.selectors.cache import DiskCache
+        from skillarena.selectors.llm import CachedLlm
+
+        section = self._sections["llm"]
+        gate = self._gates.of(section) if self._gates is not None else None
+        return CachedLlm(build(section, "llm", gate=gate), DiskCache(self._cache_dir / "answers.sqlite"))
+
+    @cached_property
+    def indexes(self) -> IndexStore:
+        """What is computed once for a library."""
+        from skillarena.selectors.index_store import IndexStore
+
+        return IndexStore(self._cache_dir / "indexes")
+
     def _embedder(self) -> Embedder:
         from skillarena.orchestration.serving.remote_models import RemoteEmbedder
 
@@ -175,7 +194,7 @@ class AssembledParts:
 
     def cost(self) -> SelectionCost:
         """Work done so far by the models that exist (see ``measure.CountedParts``); creates none."""
-        return counters(self.__dict__.get("reranker"), self.__dict__.get("parser"))
+        return counters(*(self.__dict__.get(part) for part in ("reranker", "parser", "llm")))
 
 
 def load_library(section: Mapping[str, Any]) -> SkillLibrary:

@@ -17,10 +17,11 @@ from skillarena.orchestration.assembly import AssembledParts, build, build_selec
 from skillarena.orchestration.pricing import check_priced
 from skillarena.orchestration.selection_store import FORMAT
 from skillarena.orchestration.settings import PARTS, Facts, Settings, digest, label
+from skillarena.selectors.interface import Selector
 
 T = TypeVar("T")
 
-MODELS = ("embedder", "reranker", "parser")
+MODELS = ("embedder", "reranker", "parser", "llm")
 """Parts that a selector may need (``Selector.needs``)."""
 
 
@@ -63,9 +64,14 @@ class Cell:
 
     def selection_key(self, task: Task) -> str:
         """Digest of what a selection depends on: never the backbone, the agent or the seed."""
-        depends = ("library", "embedder", "reranker", "parser", "selector")
+        depends = ("library", *MODELS, "selector")
         parts = {part: self.identity[part] for part in depends if part in self.identity}
         return digest({**parts, "task": task.id, "goal": task.goal, "benchmark": task.benchmark, "format": FORMAT})
+
+
+def needs_of(selector: Selector) -> tuple[str, ...]:
+    """Models a selector reads from its parts (see ``Selector``)."""
+    return tuple(getattr(selector, "needs", ("embedder", "reranker", "parser")))
 
 
 class Preflight:
@@ -87,7 +93,7 @@ class Preflight:
             check_options(getattr(settings, part), part)
         selector = build_selector(settings.selector, parts)
         split, tasks = self._once("tasks", settings.benchmark, lambda: _list_tasks(settings, cache_dir))
-        needed = {part: getattr(settings, part) for part in getattr(selector, "needs", MODELS)}
+        needed = {part: getattr(settings, part) for part in needs_of(selector)}
         if settings.run.max_cost is not None:
             check_priced({**needed, "backbone": settings.backbone})
         models = self._once("models", needed, lambda: {part: self._model_identity(parts, part) for part in needed})

@@ -49,7 +49,8 @@ class Crew:
         self.fleet.wait_for_room(stopped)
         room = _room_for_selection(cells, stopped)
         self.hosts = Hosts(cluster, room)
-        secrets = secrets_in([section for cell in cells for section in (cell.settings.backbone, cell.settings.parser)])
+        asking = ("backbone", "parser", "llm")
+        secrets = secrets_in([getattr(cell.settings, part) for cell in cells for part in asking])
         self.selecting = Pool(
             SelectionWorker,
             "select",

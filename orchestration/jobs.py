@@ -13,7 +13,7 @@ from skillarena.selectors.interface import Selection
 if TYPE_CHECKING:
     from ray.actor import ActorHandle
 
-_FOR_SELECTION = ("library", "embedder", "reranker", "parser", "selector")
+_FOR_SELECTION = ("library", "embedder", "reranker", "parser", "llm", "selector")
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class SelectionJob:
     """What a selection worker needs."""
 
     sections: dict[str, dict[str, Any]]
-    """Sections library, embedder, reranker, parser and selector."""
+    """Sections library, embedder, reranker, parser, llm and selector."""
     fingerprint: str
     """The library as the driver read it."""
     task: Task

@@ -15,7 +15,7 @@ from skillarena.conf.errors import BackboneError, DataError, RerankerError
 from skillarena.envs.interface import EndReason, Task
 from skillarena.orchestration.assembly import AssembledParts, build, build_selector, load_library
 from skillarena.orchestration.backbones.tokens import estimate_tokens
-from skillarena.orchestration.cells import MODELS, Cell, Preflight, cache_folder, sections
+from skillarena.orchestration.cells import Cell, Preflight, cache_folder, needs_of, sections
 from skillarena.orchestration.ledger import EpisodeRow, read_config, read_rows
 from skillarena.orchestration.plan_estimate import SKILLS_SELECTED, Kind, PastEpisode, Use
 from skillarena.orchestration.plan_memory import is_here
@@ -99,7 +99,7 @@ class Survey(Preflight):
         settings, cache_dir = cell.settings, cache_folder(cell.settings)
         library, document_tokens = self._library(settings), fmean(self._texts(settings).values())
         selector = build_selector(settings.selector, AssembledParts(sections(settings), library, cache_dir))
-        needs = tuple(getattr(selector, "needs", MODELS))
+        needs = needs_of(selector)
         self._note_keys(settings, needs)
         done = {row.episode_id for row in read_rows(cell.directory).rows if row.outcome != EndReason.INFRA_ERROR}
         left = tuple(task for task in cell.tasks if cell.episode_id(task) not in done)

@@ -34,7 +34,8 @@ def models_called(sections: Mapping[str, Mapping[str, Any]]) -> dict[str, Mappin
     """
     called = {"backbone": sections["backbone"]}
     model = sections.get("parser", {}).get("model")
-    return called | ({"parser.model": model} if model else {})
+    called |= {"parser.model": model} if model else {}
+    return called | ({"llm": sections["llm"]} if "llm" in sections else {})
 
 
 def check_priced(sections: Mapping[str, Mapping[str, Any]]) -> None:

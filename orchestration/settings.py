@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from skillarena.conf.errors import ConfigError, nearest
 from skillarena.orchestration.agent_settings import AgentSettings
 
-PARTS = ("benchmark", "library", "embedder", "reranker", "parser", "selector", "backbone")
+PARTS = ("benchmark", "library", "embedder", "reranker", "parser", "llm", "selector", "backbone")
 """Sections that name a class with ``_target_`` and pass it their other keys."""
 
 _WHERE_NOT_WHAT: dict[str, set[str]] = {
@@ -142,7 +142,7 @@ class Facts:
     tasks: str
     """Digest of the task ids."""
     models: dict[str, str]
-    """Identity of each model the selector needs, by part: embedder, reranker, parser."""
+    """Identity of each model the selector needs, by part: embedder, reranker, parser, llm."""
     weights: str
     """Name of the backbone's very weights; empty where they are not known."""
     selector_code: str
@@ -162,6 +162,7 @@ class Settings(_Frozen):
     embedder: dict[str, Any]
     reranker: dict[str, Any]
     parser: dict[str, Any]
+    llm: dict[str, Any]
     selector: dict[str, Any]
     backbone: dict[str, Any]
     agent: AgentSettings

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skillarena.envs.interface import Task
+
+if TYPE_CHECKING:
+    from skillarena.selectors.live import EpisodeRecord, EpisodeTool, Lesson
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,19 @@ class SelectedSkill:
     """One sentence for people."""
 
 
+MARKS = {
+    "parse_fallback": "the task could not be parsed and counts as one sub-task",
+    "skill_parse_fallback": "a candidate could not be parsed",
+    "empty_graph": "no candidate fits between the task's states",
+    "library_truncated": "the whole library did not fit into the prompt",
+    "bodies_trimmed": "skill texts were cut to fit the selecting model",
+    "ranking_repaired": "the selecting model's list was asked for again or completed",
+    "not_labelled": "the task's type has no labelled skills in this library",
+    "template": "a remembered procedure was given",
+}
+"""What can be unusual about a selection, with what it means."""
+
+
 @dataclass(frozen=True, slots=True)
 class SelectionCost:
     """What one selection took, as computed (a reused selection keeps the cost of its computation)."""
@@ -80,11 +96,27 @@ class Selection:
 
     skills: tuple[SelectedSkill, ...] = ()
     """Chosen skills in the order the agent should read them."""
+    guidance: str = ""
+    """Text of the method's own that the agent reads before the skills (a procedure, a list of names); may be empty."""
     marks: tuple[str, ...] = ()
-    """What was unusual: ``parse_fallback``, ``skill_parse_fallback``, ``empty_graph``, ``library_truncated``."""
+    """What was unusual: one of ``MARKS``."""
     details: dict[str, Any] = field(default_factory=dict)
     """JSON-able working of the method for explanation and figures (states, edges, flows, stages, scores)."""
     cost: SelectionCost = SelectionCost()
+
+
+@runtime_checkable
+class Selector(Protocol):
+    """A method that chooses skills for a task. Deterministic for a given configuration, library and task.
+
+    An attribute ``needs`` names the models it reads from its parts, out of ``embedder``, ``reranker``, ``parser`` and
+    ``llm``; without one it counts as needing all but ``llm``. Preflight builds just these, and a selection is computed
+    anew only when one of these changes. An attribute ``identity`` stands for the content of files that its options
+    name. A method ``indexing() -> Indexing`` says what LLM calls its first use of a library takes.
+    """
+
+    def open(self, task: Task) -> SelectorSession:
+        """Choose skills. Raises ``RerankerError``, ``BackboneError`` or ``LibraryError``."""
 
 
 @runtime_checkable
@@ -92,11 +124,11 @@ class SelectorSession(Protocol):
     """One task's use of a selector."""
 
     selection: Selection
-    tools: tuple[Any, ...]
+    tools: tuple[EpisodeTool, ...]
     """What the agent may call inside the episode; empty for most methods."""
 
-    def close(self, trajectory: Any = None) -> None:
-        """End the session; learning selectors take in the trajectory."""
+    def close(self, episode: EpisodeRecord | None = None) -> Lesson | None:
+        """End the session; a learning selector says what the episode taught."""
 
 
 @dataclass(slots=True)
@@ -104,23 +136,21 @@ class FixedSession:
     """The session of every selector that decides once, before the episode."""
 
     selection: Selection
-    tools: tuple[Any, ...] = ()
+    tools: tuple[EpisodeTool, ...] = ()
 
-    def close(self, trajectory: Any = None) -> None:
+    def close(self, episode: EpisodeRecord | None = None) -> Lesson | None:
         """Nothing to learn."""
+        return None
 
 
-@runtime_checkable
-class Selector(Protocol):
-    """A method that chooses skills for a task. Deterministic for a given configuration, library and task.
+@dataclass(frozen=True, slots=True)
+class Indexing:
+    """LLM work on a whole library that is done once and kept."""
 
-    A class attribute ``needs`` names the models it reads from its parts, out of ``embedder``, ``reranker`` and
-    ``parser``; without one it counts as needing all three. Preflight builds just these, and a selection is computed
-    anew only when one of these changes.
-    """
-
-    def open(self, task: Task) -> SelectorSession:
-        """Choose skills. Raises ``RerankerError``, ``BackboneError`` or ``LibraryError``."""
+    calls: int
+    """Calls at most."""
+    prompt_tokens: int
+    """Their prompt tokens, estimated."""
 
 
 @runtime_checkable

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import TypeVar
 
 from skillarena.conf.errors import ContextOverflow
 from skillarena.envs.interface import Task
 from skillarena.selectors.interface import ParsedSkill, ParsedTask, Skill
+from skillarena.selectors.llm import ChatModel
 from skillarena.selectors.options import check_counts
 from skillarena.selectors.parse_fallback import described_skill, one_subtask
 
@@ -68,19 +69,6 @@ Completion_State: ..."""
 _AGAIN = "That answer cannot be used: {problem}. Answer again, in exactly the form asked for and with nothing else."
 
 Parsed = TypeVar("Parsed", ParsedTask, ParsedSkill)
-
-
-class ChatModel(Protocol):
-    """What the parser needs of a model; every backbone fits."""
-
-    identity: str
-    """Server, model and request options: what an answer depends on besides the messages."""
-
-    def chat(self, messages: Any, /) -> Any:
-        """One completed call: a reply with ``text``, ``finish_reason`` and ``usage`` (prompt and completion tokens)."""
-
-    def check(self) -> None:
-        """Preflight: reachable, key accepted, model known."""
 
 
 class MalformedAnswerError(Exception):

@@ -14,6 +14,7 @@ from skillarena.envs.interface import Task
 from skillarena.selectors.interface import SelectedSkill, Selection, SelectionCost, Selector
 
 if TYPE_CHECKING:
+    from skillarena.selectors.llm import CachedLlm
     from skillarena.selectors.parser_cache import CachedParser
     from skillarena.selectors.rerankers import CachedReranker
 
@@ -25,16 +26,18 @@ class CountedParts(Protocol):
         """What :func:`counters` gives for those parts that exist by now; asking must not create one."""
 
 
-def counters(reranker: CachedReranker | None, parser: CachedParser | None) -> SelectionCost:
+def counters(
+    reranker: CachedReranker | None, parser: CachedParser | None, llm: CachedLlm | None = None
+) -> SelectionCost:
     """What parts have done since they were made; ``seconds`` is 0, and a part not made yet has done nothing."""
-    online, skills = (parser.online, parser.offline) if parser else (None, None)
+    asking = [part for part in (parser, llm) if part is not None]
     return SelectionCost(
         pairs_scored=reranker.scored if reranker else 0,
         pairs_cached=reranker.cached if reranker else 0,
-        prompt_tokens=online.prompt_tokens if online else 0,
-        completion_tokens=online.completion_tokens if online else 0,
-        llm_calls=online.llm_calls if online else 0,
-        offline_tokens=skills.prompt_tokens + skills.completion_tokens if skills else 0,
+        prompt_tokens=sum(part.online.prompt_tokens for part in asking),
+        completion_tokens=sum(part.online.completion_tokens for part in asking),
+        llm_calls=sum(part.online.llm_calls for part in asking),
+        offline_tokens=sum(part.offline.prompt_tokens + part.offline.completion_tokens for part in asking),
     )
 
 
@@ -55,10 +58,11 @@ def offline() -> Iterator[None]:
 
     :func:`measured` leaves its time out of ``SelectionCost.seconds``, whichever task happens to come first.
     """
-    clock = _MEASURED.get()
-    if clock is None or clock.active:
+    if is_offline():
         yield
         return
+    clock = _MEASURED.get()
+    token = _MEASURED.set(clock := clock or _Offline())
     clock.active = True
     start = time.perf_counter()
     try:
@@ -66,6 +70,13 @@ def offline() -> Iterator[None]:
     finally:
         clock.seconds += time.perf_counter() - start
         clock.active = False
+        _MEASURED.reset(token)
+
+
+def is_offline() -> bool:
+    """Whether the caller works for the library or the models."""
+    clock = _MEASURED.get()
+    return clock is not None and clock.active
 
 
 def measured(selector: Selector, parts: CountedParts, task: Task) -> Selection:
@@ -99,11 +110,6 @@ def _selection_of(selector: Selector, task: Task) -> Selection:
     """What the selector chose, if it is a selection of whole skills without repeats, made before the episode."""
     session, method = selector.open(task), type(selector).__name__
     selection = session.selection
-    if session.tools:
-        raise ConfigError(
-            f"{method} offers tools inside the episode, which the agent cannot call yet",
-            "choose a selector that decides before the episode",
-        )
     if not isinstance(selection, Selection) or not all(isinstance(skill, SelectedSkill) for skill in selection.skills):
         raise ConfigError(
             f"{method} gave {type(selection).__name__} where a Selection of SelectedSkill is due",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from skillarena.selectors.index_store import IndexStore
 from skillarena.selectors.interface import Embedder, Parser, Reranker
 from skillarena.selectors.library import SkillLibrary
+from skillarena.selectors.llm import CachedLlm
 
 
 class Parts(Protocol):
@@ -33,3 +35,11 @@ class Parts(Protocol):
     @property
     def parser(self) -> Parser:
         """For sub-tasks and states."""
+
+    @property
+    def llm(self) -> CachedLlm:
+        """For methods that ask a language model."""
+
+    @property
+    def indexes(self) -> IndexStore:
+        """For what is computed once for a library."""

@@ -18,13 +18,13 @@ from skillarena.envs.interface import Task
 from skillarena.selectors.cache import DiskCache
 from skillarena.selectors.embedders import SentenceTransformerEmbedder
 from skillarena.selectors.heuristic_parser import HeuristicParser
-from skillarena.selectors.interface import Embedder, Parser, SelectionCost, Selector, SelectorSession, Skill
+from skillarena.selectors.index_store import IndexStore
+from skillarena.selectors.interface import MARKS, Embedder, Parser, SelectionCost, Selector, SelectorSession, Skill
 from skillarena.selectors.library import SkillLibrary
+from skillarena.selectors.llm import CachedLlm, ChatModel, NoModel
 from skillarena.selectors.measure import counters, measured
 from skillarena.selectors.parser_cache import CachedParser
 from skillarena.selectors.rerankers import CachedReranker, SimilarityReranker
-
-MARKS = {"parse_fallback", "skill_parse_fallback", "empty_graph", "library_truncated"}
 
 HOT_MUG = "put a hot mug in coffeemachine."
 BOIL = (
@@ -95,15 +95,19 @@ def bundled() -> SkillLibrary:
 class ScoredParts:
     """A library with models that count what they do."""
 
-    def __init__(self, library: SkillLibrary, embedder: Embedder, parser: Parser, cache: Path) -> None:
+    def __init__(
+        self, library: SkillLibrary, embedder: Embedder, parser: Parser, cache: Path, llm: ChatModel | None = None
+    ) -> None:
         self.library = library
         self.embedder = embedder
         reranker = SimilarityReranker(embedder=embedder, scale=12.0, threshold=0.3)
         self.reranker = CachedReranker(reranker, DiskCache(cache / "scores.sqlite"))
         self.parser = CachedParser(parser, DiskCache(cache / "parses.sqlite"))
+        self.llm = CachedLlm(llm or NoModel(), DiskCache(cache / "answers.sqlite"))
+        self.indexes = IndexStore(cache / "indexes")
 
     def cost(self) -> SelectionCost:
-        return counters(self.reranker, self.parser)
+        return counters(self.reranker, self.parser, self.llm)
 
 
 class SelectorContract:
@@ -111,6 +115,10 @@ class SelectorContract:
 
     at_least = 1
     at_most = 4
+    tools = 0
+    """Tools that its sessions offer."""
+    llm: ChatModel | None = None
+    """The language model it asks."""
 
     def make(self, parts: Any) -> Selector:
         """The method with options that fit the parts' library, which may hold a single skill."""
@@ -119,8 +127,8 @@ class SelectorContract:
     @pytest.fixture(params=["words", pytest.param("minilm", marks=pytest.mark.slow)])
     def parts(self, request: pytest.FixtureRequest, tmp_path: Path) -> ScoredParts:
         if request.param == "words":
-            return ScoredParts(SKILLS, WordEmbedder(), HeuristicParser(), tmp_path)
-        return ScoredParts(bundled(), minilm(), HeuristicParser(), tmp_path)
+            return ScoredParts(SKILLS, WordEmbedder(), HeuristicParser(), tmp_path, self.llm)
+        return ScoredParts(bundled(), minilm(), HeuristicParser(), tmp_path, self.llm)
 
     def test_chooses_skills_of_the_library_without_repeats_and_within_bounds(self, parts: ScoredParts) -> None:
         selector = self.make(parts)
@@ -130,7 +138,7 @@ class SelectorContract:
             assert len(set(ids)) == len(ids)
             assert self.at_least <= len(ids) <= self.at_most
             assert selection.details["chosen"] == ids
-            assert set(selection.marks) <= MARKS
+            assert set(selection.marks) <= MARKS.keys()
             for skill in selection.skills:
                 original = parts.library.by_id[skill.id]
                 assert (skill.name, skill.description, skill.text) == (
@@ -153,11 +161,12 @@ class SelectorContract:
         assert pickle.loads(pickle.dumps(selection)) == selection
         assert orjson.loads(orjson.dumps(selection.details)) == selection.details
 
-    def test_session_offers_no_tools_and_closes(self, parts: ScoredParts) -> None:
+    def test_session_has_tools_of_different_names_and_closes(self, parts: ScoredParts) -> None:
         session = self.make(parts).open(task(HOT_MUG))
         assert isinstance(session, SelectorSession)
-        assert session.tools == ()
-        session.close(trajectory=[])
+        names = [tool.name for tool in session.tools]
+        assert len(set(names)) == len(names) == self.tools
+        session.close()
 
     @pytest.mark.parametrize("goal", ODD_GOALS, ids=["empty", "mark", "unicode", "long", "many-steps"])
     def test_takes_any_instruction(self, parts: ScoredParts, goal: str) -> None:

@@ -1,0 +1,1 @@
+"""Graph of Skills (arXiv 2604.05333)."""
