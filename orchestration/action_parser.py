@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from skillarena.orchestration.dialects import MAX_COMMAND, Dialect
 
@@ -15,12 +16,29 @@ _LINE_START = rf"^{_DECORATION}(?:\d{{1,3}}[.)]{_DECORATION})?"
 _LABEL_END = r"[ \t*_`\"']{0,4}\d{0,3}[ \t*_`\"'.)]{0,4}[:：][*_`]{0,4}"
 _ACTION_ON_LINE = re.compile(rf"{_LINE_START}(?:next )?actions?{_LABEL_END}", re.IGNORECASE | re.MULTILINE)
 _ACTION_ANYWHERE = re.compile(rf"(?<!\w)action{_LABEL_END}", re.IGNORECASE)
+_TOOL_ON_LINE = re.compile(
+    rf"{_LINE_START}tool{_LABEL_END}[ \t`*_]{{0,8}}(\w{{1,40}})[ \t`*_:(]{{0,8}}", re.IGNORECASE | re.MULTILINE
+)
 _THOUGHT = re.compile(rf"{_LINE_START}thoughts?{_LABEL_END}", re.IGNORECASE)
 _OBSERVATION = re.compile(rf"(?<!\w)observation{_LABEL_END}", re.IGNORECASE)
 _LIST_MARK = re.compile(r"(?:[-*•>]{1,3}[ \t]{1,8}|\d{1,3}[.)][ \t]{1,8}){1,3}")
 _QUOTES = {"`": "`", '"': '"', "'": "'", "“": "”", "‘": "’", "*": "*", "[": "]", "<": ">"}
 _LONGEST_LINE = 2000
 _MOST_JSON_STARTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A selector's tool, called."""
+
+    name: str
+    arguments: dict[str, Any] | None
+    """None when what follows the name is no JSON object."""
+
+    @property
+    def text(self) -> str:
+        """The call as it is told again in the conversation."""
+        return f"{self.name} {json.dumps(self.arguments, ensure_ascii=False)}" if self.arguments else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +51,38 @@ class ParsedReply:
     """One command in the simulator's spelling; None when the reply holds none."""
     normalised: bool = False
     """True when the spelling was changed (see ``Dialect.normalise``), not just freed of decoration."""
+    tool: ToolCall | None = None
+    """A tool call in place of a command."""
 
 
-def parse_reply(reply: str, dialect: Dialect) -> ParsedReply:
-    """Find the first command of ``reply``.
+def parse_reply(reply: str, dialect: Dialect, *, tools: bool = False) -> ParsedReply:
+    """Find the first command of ``reply``; with ``tools``, a line ``Tool:`` before any ``Action:`` is a call instead.
 
     Looked for in this order, after hidden reasoning (``<think>``) and code fences are gone: a JSON object with an
     ``action``; a line that begins with ``Action:``; the label inside a line; a line that is nothing but a command.
     """
     text = _FENCE_LINE.sub("", _without_thinking(reply)).strip()
+    if tools and (called := _tool_call(text)):
+        return called
     thought, command = _from_json(text) or _from_label(text) or _from_bare_line(text, dialect) or (text, "")
     if not 0 < len(command) <= MAX_COMMAND:
         return ParsedReply(thought, None)
     action = dialect.normalise(command)
     return ParsedReply(thought, action, normalised=action != command)
+
+
+def _tool_call(text: str) -> ParsedReply | None:
+    label = _TOOL_ON_LINE.search(text)
+    action = _ACTION_ON_LINE.search(text)
+    if label is None or (action is not None and action.start() < label.start()):
+        return None
+    arguments: dict[str, Any] | None = {}
+    if (start := text.find("{", label.end(), label.end() + _LONGEST_LINE)) >= 0:
+        try:
+            arguments, _end = json.JSONDecoder().raw_decode(text, start)
+        except (ValueError, RecursionError):
+            arguments = None
+    return ParsedReply(_thought(text[: label.start()]), None, tool=ToolCall(label[1], arguments))
 
 
 def _without_thinking(reply: str) -> str:

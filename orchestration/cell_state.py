@@ -6,10 +6,12 @@ import logging
 from dataclasses import dataclass, field
 
 from skillarena.conf.errors import EnvError
-from skillarena.envs.interface import EndReason
+from skillarena.envs.interface import EndReason, Task
 from skillarena.envs.json_file import write_json
 from skillarena.orchestration.cells import Cell
+from skillarena.orchestration.learning import Learning
 from skillarena.orchestration.ledger import EpisodeRow, Ledger
+from skillarena.orchestration.schedule import Unit
 from skillarena.orchestration.summary import Summary, summarise
 from skillarena.orchestration.tracking import Mirror
 
@@ -50,11 +52,30 @@ class CellState:
     error: str = ""
     """Why the cell cannot go on; empty otherwise."""
     ended: bool = False
+    learning: Learning | None = None
+    """Progress of a selector that learns."""
+
+    @property
+    def left(self) -> bool:
+        """There is something to play or to learn."""
+        return self.open > 0 or (self.learning is not None and not self.learning.done)
+
+    def units(self) -> list[Unit]:
+        """Unfinished episodes that can be played by now."""
+        cell, learning = self.cell, self.learning
+        tasks, memory = (cell.tasks, None) if learning is None else (learning.batch, learning.memory)
+        return [Unit(cell, task, cell.episode_id(task), memory) for task in tasks if not self.finished(task)]
+
+    def finished(self, task: Task) -> bool:
+        """The task's episode needs no further run."""
+        return self.ledger.finished(self.cell.episode_id(task))
 
     def count_resumed(self) -> None:
         """Take in what earlier runs left in the ledger."""
-        self.resumed = sum(self.ledger.finished(self.cell.episode_id(task)) for task in self.cell.tasks)
+        self.resumed = sum(map(self.finished, self.cell.tasks))
         self.open = len(self.cell.tasks) - self.resumed
+        if self.cell.batch is not None:
+            self.learning = Learning(self.cell, self.finished)
         for row in self.ledger.rows.values():
             self.totals.add(row)
 

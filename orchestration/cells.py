@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import logging
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,9 +18,14 @@ from skillarena.orchestration.assembly import AssembledParts, build, build_selec
 from skillarena.orchestration.pricing import check_priced
 from skillarena.orchestration.selection_store import FORMAT
 from skillarena.orchestration.settings import PARTS, Facts, Settings, digest, label
-from skillarena.selectors.interface import Selector
+from skillarena.selectors.interface import Indexing, Selector
+from skillarena.selectors.live import LearningSelector, LiveSelector
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+_OWN = "skillarena.selectors."
 
 MODELS = ("embedder", "reranker", "parser", "llm")
 """Parts that a selector may need (``Selector.needs``)."""
@@ -41,6 +47,10 @@ class Cell:
     """No language model is behind the backbone."""
     left_out: tuple[str, ...] = ()
     """Documents of the library that could not be used, with reasons."""
+    live: bool = False
+    """The selector takes part in episodes."""
+    batch: int | None = None
+    """Tasks between two updates of the selector's memory; None for one that does not learn."""
 
     @property
     def axes(self) -> dict[str, str]:
@@ -62,11 +72,20 @@ class Cell:
         """Digest of cell, task and seed; every attempt of an episode shares it."""
         return hashlib.sha256(f"{self.id}\n{task.id}\n{self.settings.seed}".encode()).hexdigest()
 
-    def selection_key(self, task: Task) -> str:
-        """Digest of what a selection depends on: never the backbone, the agent or the seed."""
+    def selection_key(self, task: Task, memory: bytes | None = None) -> str:
+        """Digest of what a selection depends on: never the backbone, the agent or the seed.
+
+        Args:
+            task: what to select for.
+            memory: what a selector that learns knows by then.
+        """
         depends = ("library", *MODELS, "selector")
         parts = {part: self.identity[part] for part in depends if part in self.identity}
-        return digest({**parts, "task": task.id, "goal": task.goal, "benchmark": task.benchmark, "format": FORMAT})
+        about = {"task": task.id, "goal": task.goal, "benchmark": task.benchmark, "format": FORMAT}
+        # A method that knows the task's type may use it.
+        about["task_type"] = task.task_type
+        known = {"memory": hashlib.sha256(memory).hexdigest()} if memory is not None else {}
+        return digest({**parts, **about, **known})
 
 
 def needs_of(selector: Selector) -> tuple[str, ...]:
@@ -99,8 +118,13 @@ class Preflight:
         models = self._once("models", needed, lambda: {part: self._model_identity(parts, part) for part in needed})
         simulated = self._once("backbone", settings.backbone, lambda: self._simulated(settings))
         weights = self._once("weights", settings.backbone, lambda: self._weights(settings))
+        about = {"selector": settings.selector, "benchmark": settings.benchmark}
+        self._once("allowed", about, lambda: _check_tasks(selector, tasks))
+        about = {"selector": settings.selector, "library": settings.library}
+        self._once("indexing", about, lambda: _announce_indexing(selector, settings))
         ids = digest(sorted(task.id for task in tasks))
-        identity = settings.identity(Facts(library.fingerprint, ids, models, weights, _code_digest(selector)))
+        content = str(getattr(selector, "identity", ""))
+        identity = settings.identity(Facts(library.fingerprint, ids, models, weights, _code_digest(selector), content))
         cell_id = digest(identity)
         name = _name(settings, split)
         folder = Path(settings.output_dir) / "cells" / f"{re.sub(r'[^A-Za-z0-9_.]+', '-', name)}-{cell_id[:12]}"
@@ -113,6 +137,8 @@ class Preflight:
             tasks=tasks,
             simulated=simulated,
             left_out=tuple(f"{item.source}: {item.reason}" for item in library.rejections if not item.repeat),
+            live=isinstance(selector, LiveSelector),
+            batch=getattr(selector, "episodes_per_update", None) if getattr(selector, "learns", False) else None,
         )
 
     def _model_identity(self, parts: AssembledParts, part: str) -> str:
@@ -189,5 +215,35 @@ def _name(settings: Settings, split: str) -> str:
     return f"{label(settings.benchmark)}/{split} {method} {label(settings.backbone)} seed={settings.seed}"
 
 
+def _check_tasks(selector: Selector, tasks: tuple[Task, ...]) -> None:
+    if isinstance(selector, LearningSelector):
+        selector.check_tasks(tasks)
+
+
+def _announce_indexing(selector: Selector, settings: Settings) -> None:
+    """What the first use of a library will take in LLM calls, said before anything starts."""
+    work = indexing_of(selector)
+    if work is not None:
+        log.info(
+            "%s: indexing the library takes up to %s LLM calls with about %s prompt tokens, once; answers are kept",
+            label(settings.selector),
+            format(work.calls, ","),
+            format(work.prompt_tokens, ","),
+        )
+
+
+def indexing_of(selector: Selector) -> Indexing | None:
+    """LLM work of a selector on its whole library; None for one without."""
+    indexing = getattr(selector, "indexing", None)
+    work: Indexing | None = indexing() if indexing is not None else None
+    return work
+
+
 def _code_digest(selector: Any) -> str:
-    return hashlib.sha256(Path(inspect.getfile(type(selector))).read_bytes()).hexdigest()
+    """Of the file that defines the selector, or of all files of its package where it has one below this one."""
+    file = Path(inspect.getfile(type(selector)))
+    files = sorted(file.parent.glob("*.py")) if (file.parent / "__init__.py").exists() else [file]
+    whole = hashlib.sha256()
+    for path in files if type(selector).__module__.startswith(_OWN) else [file]:
+        whole.update(path.read_bytes())
+    return whole.hexdigest()

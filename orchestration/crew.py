@@ -5,22 +5,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from skillarena.orchestration.budget import Caps
 from skillarena.orchestration.cells import Cell
 from skillarena.orchestration.cluster import cores, living_nodes, secrets_in
+from skillarena.orchestration.jobs import Method, Seat, method_of
 from skillarena.orchestration.pools import Place, Pool
+from skillarena.orchestration.schedule import Unit
 from skillarena.orchestration.serving.fleet import Fleet, cpus_of_servers
 from skillarena.orchestration.serving.governor import GovernorActor
 from skillarena.orchestration.serving.hosts import Hosts, bundles
 from skillarena.orchestration.serving.placement import wait_for_room
+from skillarena.orchestration.session_desk import SessionDesk
 from skillarena.orchestration.settings import digest
 from skillarena.orchestration.workers import RolloutWorker, SelectionWorker
 
 if TYPE_CHECKING:
+    from ray.actor import ActorHandle
     from ray.util.placement_group import PlacementGroup
 
+_DESK_RESTARTS = 100  # each loses the episodes under way, whose attempts are counted
 _SELECTIONS_IN_FLIGHT = 2  # for each selection worker: one running, one waiting, so none idles
 
 
@@ -51,9 +56,12 @@ class Crew:
         self.hosts = Hosts(cluster, room)
         asking = ("backbone", "parser", "llm")
         secrets = secrets_in([getattr(cell.settings, part) for cell in cells for part in asking])
+        self._desk_arguments = (settings.cache_dir, secrets)
+        self._desk: ActorHandle[Any] | None = None
+        self._start_timeout_s = settings.run.selection_timeout_s
         self.selecting = Pool(
             SelectionWorker,
-            "select",
+            "work",
             (settings.cache_dir, secrets, self.governor.handle),
             size=cluster.selection_workers,
             in_flight=_SELECTIONS_IN_FLIGHT,
@@ -77,6 +85,18 @@ class Crew:
         """Whether the cell's backbone answers by now. Raises ``SkillArenaError`` when its servers cannot start."""
         return self.fleet.ready(cell.settings.backbone)
 
+    def method(self, unit: Unit) -> Method:
+        """The unit's selector, with the processes that hold its models."""
+        return method_of(unit, self.hosts.of(unit.cell))
+
+    def seat(self, unit: Unit) -> Seat | None:
+        """Where the session of a unit's episode is to live; None when its selector takes no part in episodes."""
+        if not unit.cell.live:
+            return None
+        if self._desk is None:
+            self._desk = _start_desk(self._desk_arguments)
+        return Seat(self._desk, self.governor.handle, self.method(unit), self._start_timeout_s)
+
     @property
     def started(self) -> Counter[str]:
         """Model servers and model processes started, by name."""
@@ -90,6 +110,18 @@ class Crew:
     def stop(self) -> None:
         """End the servers; the rest ends with Ray."""
         self.fleet.stop()
+
+
+def _start_desk(arguments: tuple[Any, ...]) -> ActorHandle[Any]:
+    import ray
+
+    desk: Any = ray.remote(SessionDesk)
+    # Its work is light and waited for by episodes that hold a CPU, so it must never wait for one itself.
+    options = {"num_cpus": 0, "max_restarts": _DESK_RESTARTS, "max_task_retries": 0}
+    actor: ActorHandle[Any] = desk.options(**options, runtime_env={"env_vars": {"CUDA_VISIBLE_DEVICES": ""}}).remote(
+        *arguments
+    )
+    return actor
 
 
 def rollout_workers(cells: Sequence[Cell], episodes: int) -> int:

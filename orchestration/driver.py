@@ -31,6 +31,8 @@ class CellResult:
     summary: Summary
     error: str
     rows: tuple[EpisodeRow, ...] = field(repr=False, default=())
+    memory: Path | None = None
+    """File of what the cell's selector has learned; None for one that does not learn."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def run_sweep(
         mirror = _mirror(cells[0].settings, sweep_name, states)
         behind = ""
         sweep = Sweep(states, mirror)
-        played = bool(sweep.schedule.open)
+        played = bool(sweep.open_cells)
         started: Counter[str] = Counter()
         try:
             started = _play(sweep, observer, stop)
@@ -81,7 +83,7 @@ def run_sweep(
             for state in states:
                 state.end(mirror)
             behind = "" if mirror is None or mirror.stop() else mirror.problem
-        results = [CellResult(s.cell, s.summary, s.error, tuple(s.ledger.rows.values())) for s in states]
+        results = [_result(state) for state in states]
     return SweepResult(
         tuple(results),
         behind,
@@ -101,8 +103,8 @@ def _play(sweep: Sweep, observer: Observer, stop: StopRequest) -> Counter[str]:
     try:
         if cells:
             settings = sweep.settings
-            with connected(settings.cluster, room(cells, sweep.schedule.open)):
-                crew = Crew(cells, rollout_workers(cells, sweep.schedule.open), lambda: stop.made)
+            with connected(settings.cluster, room(cells, sweep.open_episodes)):
+                crew = Crew(cells, rollout_workers(cells, sweep.open_episodes), lambda: stop.made)
                 try:
                     sweep.run(crew, observer, stop)
                 finally:
@@ -115,6 +117,11 @@ def _play(sweep: Sweep, observer: Observer, stop: StopRequest) -> Counter[str]:
     finally:
         observer.stop()
     return started
+
+
+def _result(state: CellState) -> CellResult:
+    memory = state.learning.final if state.learning is not None else None
+    return CellResult(state.cell, state.summary, state.error, tuple(state.ledger.rows.values()), memory)
 
 
 def _ledger(cell: Cell) -> Ledger:

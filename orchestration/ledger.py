@@ -11,10 +11,8 @@ A cell folder holds
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import logging
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from io import FileIO
@@ -25,6 +23,7 @@ import orjson
 
 from skillarena.conf.errors import ConfigError, DataError
 from skillarena.envs.interface import EndReason, Task
+from skillarena.orchestration.json_lines import JsonLines
 
 log = logging.getLogger(__name__)
 
@@ -103,6 +102,13 @@ class EpisodeRow:
     Discarded replies and broken-off attempts are in no row's cost, only in what the run has spent."""
     node: str = ""
     """Ray's id of the node that played the accepted attempt; empty for an ``infra_error``."""
+    skills_read: int = 0
+    """Skills whose text the agent read, those in the first prompt included."""
+    lookup_seconds: float = 0.0
+    """The part of ``wall_seconds`` spent waiting for the selector's tools and advice."""
+    memory: str = ""
+    """First digits of the digest of what a learning selector knew at the start; empty for others and before the first
+    update."""
 
     @property
     def total_tokens(self) -> int:
@@ -111,7 +117,7 @@ class EpisodeRow:
 
 
 _FIELDS = {f.name for f in fields(EpisodeRow)}
-_LATER = {"reasoning_tokens": 0, "cost": None, "node": ""}
+_LATER = {"reasoning_tokens": 0, "cost": None, "node": "", "skills_read": 0, "lookup_seconds": 0.0, "memory": ""}
 """Fields that rows of earlier versions lack, with what their absence means."""
 _NUMBERS = [f.name for f in fields(EpisodeRow) if f.type in ("int", "float", "bool")]
 _SCORES = ("reward", "success", "score")
@@ -204,15 +210,17 @@ class Ledger:
     tasks: Sequence[Task]
     rows: dict[str, EpisodeRow] = field(default_factory=dict)
     """Last row by episode id, in order of first completion."""
-    _files: list[FileIO] = field(default_factory=list)
+    _files: list[FileIO | JsonLines] = field(default_factory=list)
 
     def __enter__(self) -> Ledger:
         try:
             self.cell_dir.mkdir(parents=True, exist_ok=True)
             self._lock()
             self._claim()
-            self._trajectories = self._open("trajectories.jsonl")
-            self._episodes = self._open("episodes.jsonl")
+            self._trajectories = JsonLines(self.cell_dir / "trajectories.jsonl")
+            self._files.append(self._trajectories)
+            self._episodes = JsonLines(self.cell_dir / "episodes.jsonl")
+            self._files.append(self._episodes)
         except OSError as error:
             self.__exit__()
             raise DataError(
@@ -241,8 +249,8 @@ class Ledger:
         """
         try:
             if trajectory is not None:
-                row = replace(row, trajectory_offset=_write_line(self._trajectories, trajectory))
-            _write_line(self._episodes, asdict(row))
+                row = replace(row, trajectory_offset=self._trajectories.append(trajectory))
+            self._episodes.append(asdict(row))
         except OSError as error:
             raise DataError(
                 f"{self.cell_dir}: cannot record an episode ({error.strerror or error})",
@@ -284,37 +292,3 @@ class Ledger:
                 f"{self.cell_dir} holds a cell with another configuration; changed keys:\n  " + "\n  ".join(changed),
                 "leave cell_dir out (each configuration gets its own folder) or name another folder",
             )
-
-    def _open(self, name: str) -> FileIO:
-        """Open for appending after cutting off a torn last line (a process that died while writing)."""
-        file = FileIO(self.cell_dir / name, "a+")
-        self._files.append(file)
-        size = file.seek(0, os.SEEK_END)
-        whole = _end_of_last_line(file, size)
-        if whole < size:
-            log.warning("%s/%s: the last line was torn and is dropped", self.cell_dir, name)
-            file.truncate(whole)
-        return file
-
-
-def _end_of_last_line(file: FileIO, size: int) -> int:
-    """Offset just behind the last line feed; 0 when there is none."""
-    end = size
-    while end > 0:
-        begin = max(0, end - 65536)
-        file.seek(begin)
-        at = file.read(end - begin).rfind(b"\n")
-        if at >= 0:
-            return begin + at + 1
-        end = begin
-    return 0
-
-
-def _write_line(file: FileIO, plain: Any) -> int:
-    """Append one JSON line and wait until it is on disk; returns its offset."""
-    offset = file.seek(0, os.SEEK_END)
-    line = orjson.dumps(plain) + b"\n"
-    if file.write(line) != len(line):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    os.fsync(file.fileno())
-    return offset

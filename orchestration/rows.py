@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from typing import Any
 
@@ -58,6 +59,9 @@ def row_of(ready: Ready, trajectory: Trajectory, attempts: int, wasted_tokens: i
         reasoning_tokens=usage.reasoning_tokens,
         cost=price.cost(usage) if price else None,
         node=node,
+        skills_read=len(trajectory.skills_read),
+        lookup_seconds=trajectory.tool_seconds,
+        memory=hashlib.sha256(ready.unit.memory).hexdigest()[:12] if ready.unit.memory is not None else "",
     )
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from skillarena.envs.interface import Task
 from skillarena.orchestration.cells import Cell
@@ -27,11 +28,13 @@ class Unit:
     cell: Cell
     task: Task
     episode_id: str
+    memory: bytes | None = field(default=None, repr=False)
+    """What a selector that learns knows by then; None for one that does not, and before its first episode."""
 
-    @property
+    @cached_property
     def selection_key(self) -> str:
         """Digest of the selection this unit needs."""
-        return self.cell.selection_key(self.task)
+        return self.cell.selection_key(self.task, self.memory)
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,11 @@ class Schedule:
     def open(self) -> int:
         """Units neither finished nor given up."""
         return self._open
+
+    def add(self, units: Sequence[Unit]) -> None:
+        """More to do, at the end of the queue."""
+        self._to_select.extend(units)
+        self._open += len(units)
 
     def ready(self, playable: Playable) -> int:
         """Units waiting for a rollout slot, of those cells that can be played now."""

@@ -10,7 +10,7 @@ import orjson
 from skillarena.selectors.cache import DiskCache
 from skillarena.selectors.interface import SelectedSkill, Selection, SelectionCost
 
-FORMAT = 1
+FORMAT = 2
 """Raise it when the stored form or the built-in methods change, so that older selections are computed anew."""
 
 
@@ -43,6 +43,7 @@ def selection_from_json(data: bytes) -> Selection:
     plain = orjson.loads(data)
     return Selection(
         skills=tuple(SelectedSkill(**skill) for skill in plain["skills"]),
+        guidance=plain["guidance"],
         marks=tuple(plain["marks"]),
         details=plain["details"],
         cost=SelectionCost(**plain["cost"]),

@@ -147,6 +147,8 @@ class Facts:
     """Name of the backbone's very weights; empty where they are not known."""
     selector_code: str
     """Digest of the file that defines the selector, so that an edited method is another cell."""
+    selector_content: str = ""
+    """Digest of files that the selector's options name; empty where there are none."""
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -189,6 +191,8 @@ class Settings(_Frozen):
         if facts.weights:
             identity["backbone"]["weights"] = facts.weights
         identity["selector"]["code"] = facts.selector_code
+        if facts.selector_content:
+            identity["selector"]["content"] = facts.selector_content
         identity["library"] = {"fingerprint": facts.library}
         identity["tasks"] = facts.tasks
         identity["agent"] = self.agent.model_dump(mode="json", exclude=_WHERE_NOT_WHAT["agent"])

@@ -13,7 +13,7 @@ from skillarena.orchestration.budget import Budget, Caps
 from skillarena.orchestration.cell_state import CellState
 from skillarena.orchestration.cells import Cell, cache_folder
 from skillarena.orchestration.crew import Crew
-from skillarena.orchestration.jobs import episode_job, selection_job
+from skillarena.orchestration.jobs import LearningJob, SelectionJob, episode_job
 from skillarena.orchestration.ledger import EpisodeRow
 from skillarena.orchestration.pools import Landing
 from skillarena.orchestration.rows import lost_row, row_of, spending_of
@@ -21,8 +21,7 @@ from skillarena.orchestration.schedule import Ready, Schedule, Unit
 from skillarena.orchestration.selection_store import SelectionStore
 from skillarena.orchestration.stop_request import StopRequest
 from skillarena.orchestration.tracking import Mirror
-from skillarena.orchestration.trajectory import Trajectory
-from skillarena.orchestration.workers import Answer, Failure
+from skillarena.orchestration.workers import Answer, Failure, Played
 from skillarena.selectors.interface import Selection
 
 log = logging.getLogger(__name__)
@@ -59,10 +58,12 @@ class Sweep:
         self.settings = states[0].cell.settings
         run = self.settings.run
         self._store = SelectionStore(cache_folder(self.settings))
-        self.schedule = Schedule(_units(states), run.max_attempts, run.retry_wait_s, time.monotonic)
+        units = [unit for state in states for unit in state.units()]
+        self.schedule = Schedule(units, run.max_attempts, run.retry_wait_s, time.monotonic)
         self._to_compute: deque[Unit] = deque()  # selections that are in no store, next ones first
         self._wasted: Counter[str] = Counter()  # tokens of attempts that broke off, by episode id
         self._warned: set[str] = set()
+        self._failed_merges: Counter[str] = Counter()  # by cell id
         self._up: set[str] = set()  # ids of cells whose backbone answered when it was last asked
         self._budget = Budget(Caps(run.max_tokens, run.max_cost))
         for state in states:
@@ -76,15 +77,20 @@ class Sweep:
 
     @property
     def open_cells(self) -> list[Cell]:
-        """Cells with episodes to play."""
-        return [state.cell for state in self.states.values() if state.open]
+        """Cells with something to play or to learn."""
+        return [state.cell for state in self.states.values() if state.left]
+
+    @property
+    def open_episodes(self) -> int:
+        """Episodes without a final row."""
+        return sum(state.open for state in self.states.values())
 
     def run(self, crew: Crew, observer: Observer, stop: StopRequest) -> None:
         """Until no unit is open, the budget is spent or the user wants to stop."""
         import ray
 
         self._crew = crew
-        while self.schedule.open and not stop.made and not (self.halted and not crew.playing.busy):
+        while (self.schedule.open or self._learners) and not stop.made and not (self.halted and not crew.playing.busy):
             starting = self._look_at_backbones(crew)
             self._budget.account(crew.governor.spending())
             if not self.halted:
@@ -97,7 +103,7 @@ class Sweep:
                 time.sleep(_TICK_S)
                 done = []
             for landing in filter(None, map(crew.selecting.land, done)):
-                self._selection_landed(landing)
+                self._back_from_selecting(landing)
             for landing in filter(None, map(crew.playing.land, done)):
                 self._episode_landed(landing)
             self._replace_overdue(self.settings.run.selection_timeout_s, self.settings.run.episode_timeout_s)
@@ -106,6 +112,11 @@ class Sweep:
         if self.halted:
             self._budget.account(crew.governor.spending(wait_s=_LAST_ACCOUNT_S))
             self.halted = self._budget.explain()
+
+    @property
+    def _learners(self) -> list[CellState]:
+        """Cells whose selector has something left to learn."""
+        return [s for s in self.states.values() if s.learning is not None and not s.learning.done and not s.error]
 
     def _look_at_backbones(self, crew: Crew) -> list[str]:
         """Note whose backbone answers and drop the cells whose cannot; returns the names of those still starting."""
@@ -127,6 +138,8 @@ class Sweep:
 
     def _feed(self) -> None:
         crew = self._crew
+        for state in self._learners:
+            self._merge_lessons(state)
         ahead = crew.episodes_at_once * _SELECTIONS_AHEAD
         while self.schedule.ready(self._playable) < ahead and len(self._to_compute) < ahead:
             unit = self.schedule.next_to_select()
@@ -139,7 +152,7 @@ class Sweep:
                 self._to_compute.append(unit)
         while crew.selecting.free and self._to_compute and self._budget.may_start(crew.playing.busy):
             unit = self._to_compute.popleft()
-            crew.selecting.submit(selection_job(unit, crew.hosts.of(unit.cell)), unit)
+            crew.selecting.submit(SelectionJob(crew.method(unit), unit.task), unit)
         while crew.playing.free:
             if not self._budget.may_start(crew.playing.busy):
                 if not crew.playing.busy:
@@ -148,7 +161,34 @@ class Sweep:
             ready = self.schedule.next_ready(self._playable)
             if ready is None:
                 break
-            crew.playing.submit(episode_job(ready), ready)
+            crew.playing.submit(episode_job(ready, crew.seat(ready.unit)), ready)
+
+    def _merge_lessons(self, state: CellState) -> None:
+        """Have the lessons of a batch that is over merged, once a worker is free."""
+        learning = state.learning
+        if learning is None or learning.merging or not learning.batch_is_over or not self._crew.selecting.free:
+            return
+        learning.merging = True
+        unit = Unit(state.cell, learning.batch[0], state.cell.episode_id(learning.batch[0]), learning.memory)
+        self._crew.selecting.submit(LearningJob(self._crew.method(unit), learning.lessons), state)
+
+    def _merge_landed(self, state: CellState, landing: Landing) -> None:
+        result = self._result_of(landing)
+        assert state.learning is not None
+        if isinstance(result, bytes):
+            state.learning.update(result)
+            self.schedule.add(state.units())
+            return
+        state.learning.merging = False  # and so it is tried again
+        self._failed_merges[state.cell.id] += 1
+        if result.permanent or self._failed_merges[state.cell.id] >= self.settings.run.max_attempts:
+            self._fail_cell(state.cell, f"learning from a batch of episodes failed: {result.message}")
+
+    def _back_from_selecting(self, landing: Landing) -> None:
+        if isinstance(landing.tag, CellState):
+            self._merge_landed(landing.tag, landing)
+        else:
+            self._selection_landed(landing)
 
     def _selection_landed(self, landing: Landing) -> None:
         unit: Unit = landing.tag
@@ -170,11 +210,15 @@ class Sweep:
         ready: Ready = landing.tag
         result = self._result_of(landing)
         episode = ready.unit.episode_id
-        if isinstance(result, Trajectory):
+        if isinstance(result, Played):
             attempts = self.schedule.attempts(ready.unit) + 1
             wasted = self._wasted.pop(episode, 0)
-            row = row_of(ready, result, attempts=attempts, wasted_tokens=wasted, node=landing.worker.node)
-            self._record(ready.unit, row, result.to_dict())
+            trajectory = result.trajectory
+            row = row_of(ready, trajectory, attempts=attempts, wasted_tokens=wasted, node=landing.worker.node)
+            learning = self.states[ready.unit.cell.id].learning
+            if learning is not None:
+                learning.keep(result.lesson)
+            self._record(ready.unit, row, trajectory.to_dict())
             self.schedule.finished(ready.unit)
             if not ready.unit.cell.simulated:  # whose tokens nobody pays
                 self._budget.ended(spending_of(row))
@@ -190,7 +234,7 @@ class Sweep:
         self._lose(ready, result.message)
 
     def _result_of(self, landing: Landing) -> Any:
-        """A ``Selection``, ``Trajectory`` or ``Failure``; warnings of the worker are shown once each."""
+        """A ``Selection``, memory, ``Played`` or ``Failure``; warnings of the worker are shown once each."""
         if landing.lost:
             return Failure(landing.lost, permanent=False)
         answer: Answer = landing.result
@@ -210,6 +254,8 @@ class Sweep:
         log.warning("%s, task %s: given up: %s", unit.cell.name, unit.task.name, reason)
         attempts, wasted = self.schedule.attempts(unit), self._wasted.pop(unit.episode_id, 0)
         self._record(unit, lost_row(unit, attempts, reason, wasted), None)
+        if self.states[unit.cell.id].learning is not None:
+            self._fail_cell(unit.cell, f"task {unit.task.name} was lost, and what comes next builds on it: {reason}")
 
     def _requeue(self, bystanders: Iterable[Ready]) -> None:
         for ready in bystanders:
@@ -223,9 +269,9 @@ class Sweep:
         for flight in self._crew.selecting.overdue(selection_limit_s):
             reason = f"no selection after {selection_limit_s:g} s"
             for unit in self._crew.selecting.kill(flight.worker, reason):
-                if unit is flight.tag:
+                if unit is flight.tag or isinstance(unit, CellState):
                     self._selection_landed(Landing(unit, flight.worker, lost=reason))
-                else:  # it only waited behind the other
+                else:
                     self._to_compute.appendleft(unit)
 
     def _fail_cell(self, failed: Cell, message: str) -> None:
@@ -243,10 +289,3 @@ class Sweep:
         state.open -= 1
         if not state.open:
             state.end(self._mirror)
-
-
-def _units(states: Sequence[CellState]) -> list[Unit]:
-    """Unfinished episodes, cell after cell."""
-    units = [Unit(state.cell, task, state.cell.episode_id(task)) for state in states for task in state.cell.tasks]
-    ledgers = {state.cell.id: state.ledger for state in states}
-    return [unit for unit in units if not ledgers[unit.cell.id].finished(unit.episode_id)]

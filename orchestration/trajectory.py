@@ -12,6 +12,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from skillarena.conf.errors import DataError
 from skillarena.envs.interface import EndReason
 from skillarena.orchestration.backbones.interface import Usage
+from skillarena.selectors.live import EpisodeRecord, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +26,13 @@ class Turn:
     thought: str
     """The reasoning found in the reply."""
     action: str | None
-    """The command sent to the environment; None when the reply held none (then no env step was made)."""
+    """The command sent to the environment; None when the reply held none or called a tool (no env step was made)."""
     normalised: bool
     """True when the command's spelling was changed to the simulator's before it was sent."""
     valid: bool
-    """False for a reply without a command and for a command the environment refused."""
+    """False for a reply without a command and for a command or tool call that was refused."""
     observation: str
-    """The environment's answer, or the feedback on a reply without a command."""
+    """The environment's or the tool's answer, or the feedback on a reply without a command."""
     score: float
     """Score after the turn, on the simulator's own scale."""
     usage: Usage
@@ -42,8 +43,14 @@ class Turn:
     """Seconds waited for the model, retries included."""
     env_seconds: float
     """Seconds waited for the environment."""
-    skill_lookups: int = 0
-    """Selector tools called in this turn."""
+    tool: str = ""
+    """The call of a selector's tool that the reply held in place of a command; empty for none."""
+    tool_seconds: float = 0.0
+    """Seconds waited for the selector: the tool, or advice after the turn."""
+    skills_read: tuple[str, ...] = ()
+    """Ids of skills whose text this turn added to the conversation."""
+    advice: str = ""
+    """What the selector added after the environment's answer; empty for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +99,24 @@ class Trajectory:
 
     @property
     def invalid_actions(self) -> int:
-        """Replies without a command plus commands the environment refused."""
-        return sum(not turn.valid for turn in self.turns)
+        """Replies without a command plus commands the environment refused; tool calls are no actions."""
+        return sum(not turn.valid and not turn.tool for turn in self.turns)
 
     @property
     def skill_lookups(self) -> int:
-        """Calls of selector tools."""
-        return sum(turn.skill_lookups for turn in self.turns)
+        """Calls of selector tools, refused ones included."""
+        return sum(bool(turn.tool) for turn in self.turns)
+
+    @property
+    def skills_read(self) -> tuple[str, ...]:
+        """Ids of all skills the agent read, those in the first prompt first."""
+        later = (skill for turn in self.turns for skill in turn.skills_read)
+        return tuple(dict.fromkeys((*self.skills, *later)))
+
+    @property
+    def tool_seconds(self) -> float:
+        """Seconds waited for the selector during the episode."""
+        return sum(turn.tool_seconds for turn in self.turns)
 
     @property
     def normalised_actions(self) -> int:
@@ -139,3 +157,19 @@ class Trajectory:
 
 
 _SCHEMA = TypeAdapter(Trajectory)
+
+
+def record_of(trajectory: Trajectory) -> EpisodeRecord:
+    """An episode as a learning selector sees it."""
+    return EpisodeRecord(
+        first_observation=trajectory.first_observation,
+        steps=tuple(
+            Step(turn.action, turn.observation, turn.score, turn.valid)
+            for turn in trajectory.turns
+            if turn.action is not None
+        ),
+        won=trajectory.won,
+        reward=trajectory.reward,
+        total_tokens=trajectory.usage.total_tokens,
+        skills=trajectory.skills_read,
+    )

@@ -15,7 +15,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import orjson
 
@@ -24,24 +24,27 @@ from skillarena.conf.errors import (
     ConfigError,
     EnvError,
     LibraryError,
+    ModelHostLost,
     RerankerError,
     SkillArenaError,
 )
 from skillarena.envs.cache_dir import cache_root
 from skillarena.envs.interface import Benchmark, EndReason
 from skillarena.orchestration.agent import run_episode
-from skillarena.orchestration.assembly import AssembledParts, build, build_selector, load_library
+from skillarena.orchestration.assembly import build
 from skillarena.orchestration.backbones.errors import BudgetSpent, NoCredit, UnknownModel, WrongKey
 from skillarena.orchestration.backbones.gate import Gates
 from skillarena.orchestration.backbones.interface import Backbone
 from skillarena.orchestration.guarded_env import EnvLane, GuardedEnv
-from skillarena.orchestration.jobs import EpisodeJob, SelectionJob
+from skillarena.orchestration.jobs import EpisodeJob, LearningJob, SelectionJob
+from skillarena.orchestration.remote_session import RemoteSession
 from skillarena.orchestration.selection_store import selection_to_json
+from skillarena.orchestration.selector_shelf import SelectorShelf
 from skillarena.orchestration.settings import digest
-from skillarena.orchestration.trajectory import Trajectory
-from skillarena.selectors.interface import Selector
-from skillarena.selectors.library import SkillLibrary
-from skillarena.selectors.measure import measured
+from skillarena.orchestration.trajectory import Trajectory, record_of
+from skillarena.selectors.interface import Selection
+from skillarena.selectors.live import LearningSelector, Lesson
+from skillarena.selectors.measure import measured, offline
 
 if TYPE_CHECKING:
     from ray.actor import ActorHandle
@@ -75,9 +78,18 @@ class Answer:
     """What a worker sends back."""
 
     result: Any
-    """A ``Selection`` or ``Trajectory``, or a ``Failure``."""
+    """A ``Selection``, a memory (bytes) or a ``Played``, or a ``Failure``."""
     warnings: tuple[str, ...] = ()
     """What the worker's code logged as a warning since the last answer."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """An episode that came to its end."""
+
+    trajectory: Trajectory
+    lesson: Lesson | None = None
+    """What it taught a selector that learns."""
 
 
 class Warnings(logging.Handler):
@@ -106,42 +118,28 @@ class SelectionWorker:
         self, cache_dir: str | None, secrets: Mapping[str, str], governor: ActorHandle[Any] | None = None
     ) -> None:
         os.environ.update(secrets)
-        self._cache_dir = Path(cache_dir).absolute() if cache_dir else cache_root()
-        self._gates = Gates(governor)
-        self._libraries: dict[str, SkillLibrary] = {}
-        self._parts: dict[str, AssembledParts] = {}
-        self._selectors: dict[str, Selector] = {}
+        self._shelf = SelectorShelf(cache_dir, Gates(governor))
         self._warnings = Warnings()
 
-    def select(self, job: SelectionJob) -> Answer:
-        """Choose skills for one task and measure what it took: an answer with a ``Selection`` or a ``Failure``."""
+    def work(self, job: SelectionJob | LearningJob) -> Answer:
+        """Select for one task or merge lessons: an answer with a ``Selection``, a memory or a ``Failure``."""
         try:
-            parts, selector = self._assemble(job)
-            selection = measured(selector, parts, job.task)
-            _must_be_json(selection_to_json, selection, "the selection's scores, reasons and details", ConfigError)
-            return Answer(selection, self._warnings.take())
+            result = self._learn(job) if isinstance(job, LearningJob) else self._select(job)
+            return Answer(result, self._warnings.take())
         except Exception as error:  # becomes data; the driver reports it
             return Answer(failure(error, repeats=True), self._warnings.take())
 
-    def _assemble(self, job: SelectionJob) -> tuple[AssembledParts, Selector]:
-        models = {part: section for part, section in job.sections.items() if part != "selector"}
-        # Selectors with the same sections may need different models, and only those needed have a process.
-        models_key, key = digest([models, sorted(job.hosts)]), digest(job.sections)
-        if models_key not in self._parts:
-            self._parts[models_key] = AssembledParts(
-                models, self._library(job), self._cache_dir, job.hosts, self._gates
-            )
-        if key not in self._selectors:
-            self._selectors[key] = build_selector(job.sections["selector"], self._parts[models_key])
-        return self._parts[models_key], self._selectors[key]
+    def _select(self, job: SelectionJob) -> Selection:
+        parts, selector = self._shelf.take(job.method)
+        selection = measured(selector, parts, job.task)
+        must_be_json(selection_to_json, selection, "the selection's scores, reasons and details", ConfigError)
+        return selection
 
-    def _library(self, job: SelectionJob) -> SkillLibrary:
-        key = digest(job.sections["library"])
-        if key not in self._libraries:
-            self._libraries[key] = load_library(job.sections["library"])
-        if self._libraries[key].fingerprint != job.fingerprint:
-            raise LibraryError("the skill library changed while the run was going on", "run the command again")
-        return self._libraries[key]
+    def _learn(self, job: LearningJob) -> bytes:
+        _, selector = self._shelf.take(job.method)
+        learner = cast("LearningSelector", selector)
+        with offline():
+            return learner.learn(job.method.memory or learner.initial_memory(), job.lessons)
 
 
 class RolloutWorker:
@@ -165,22 +163,23 @@ class RolloutWorker:
         self._warnings = Warnings()
 
     def play(self, job: EpisodeJob) -> Answer:
-        """Play one episode to its end: an answer with a ``Trajectory`` or a ``Failure``."""
+        """Play one episode to its end: an answer with a ``Played`` or a ``Failure``."""
         spent: list[int] = []
         try:
-            result: Trajectory | Failure = self._play(job, spent)
+            result: Played | Failure = self._play(job, spent)
         except Exception as error:  # becomes data; the driver reports it
             wasted = sum(spent) + getattr(error, "wasted_tokens", 0)
             result = failure(error, worker_lost=bool(self._lane.stuck_in), wasted_tokens=wasted)
         return Answer(result, self._warnings.take())
 
-    def _play(self, job: EpisodeJob, spent: list[int]) -> Trajectory:
+    def _play(self, job: EpisodeJob, spent: list[int]) -> Played:
         benchmark = self._keep(
             "benchmark", job.benchmark, lambda: build(job.benchmark, "benchmark", cache_dir=self._cache_dir)
         )
         backbone = self._keep("backbone", job.backbone, lambda: self._backbone(job.backbone))
         env = self._take_env(job, benchmark)
         try:
+            session = RemoteSession(job.seat, job.task, job.selection) if job.seat is not None else None
             trajectory = run_episode(
                 job.task,
                 env,
@@ -190,9 +189,10 @@ class RolloutWorker:
                 job.agent,
                 episode_id=job.episode_id,
                 seed=job.seed,
+                session=session,
                 on_turn=lambda turn: spent.append(turn.usage.total_tokens + turn.usage.wasted_tokens),
             )
-        except BackboneError:
+        except (BackboneError, ModelHostLost):
             self._give_back(job, env)  # the environment is sound
             raise
         except BaseException:
@@ -203,7 +203,7 @@ class RolloutWorker:
             if hasattr(backbone, "end_episode"):  # one with servers of its own frees the episode's place
                 backbone.end_episode(job.episode_id)
         self._give_back(job, env)
-        return _sound(trajectory)
+        return Played(_sound(trajectory), session.end(record_of(trajectory)) if session is not None else None)
 
     def _backbone(self, section: dict[str, Any]) -> Backbone:
         gate = self._gates.of(section)
@@ -236,11 +236,12 @@ def _sound(trajectory: Trajectory) -> Trajectory:
         raise EnvError("the environment reported a fault of its own")
     if not (math.isfinite(trajectory.score) and 0 <= trajectory.reward <= 100):
         raise EnvError(f"reward {trajectory.reward} and score {trajectory.score} are no points from 0 to 100")
-    _must_be_json(orjson.dumps, trajectory.to_dict(), "the episode's texts and numbers", EnvError)
+    must_be_json(orjson.dumps, trajectory.to_dict(), "the episode's texts and numbers", EnvError)
     return trajectory
 
 
-def _must_be_json(dump: Callable[[T], Any], value: T, what: str, fault: type[SkillArenaError]) -> None:
+def must_be_json(dump: Callable[[T], Any], value: T, what: str, fault: type[SkillArenaError]) -> None:
+    """Raise ``fault`` for a value that ``dump`` refuses."""
     try:
         dump(value)
     except (TypeError, ValueError) as error:

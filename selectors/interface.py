@@ -63,6 +63,7 @@ MARKS = {
     "library_truncated": "the whole library did not fit into the prompt",
     "bodies_trimmed": "skill texts were cut to fit the selecting model",
     "ranking_repaired": "the selecting model's list was asked for again or completed",
+    "ranking_fallback": "the selecting model named no candidate, so recall order stands",
     "not_labelled": "the task's type has no labelled skills in this library",
     "template": "a remembered procedure was given",
 }

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from skillarena.conf.errors import ConfigError
 from skillarena.envs.interface import Task
 from skillarena.selectors.interface import SelectedSkill, Selection, SelectionCost, Selector
+from skillarena.selectors.live import LiveSelector
 
 if TYPE_CHECKING:
     from skillarena.selectors.llm import CachedLlm
@@ -110,6 +111,11 @@ def _selection_of(selector: Selector, task: Task) -> Selection:
     """What the selector chose, if it is a selection of whole skills without repeats, made before the episode."""
     session, method = selector.open(task), type(selector).__name__
     selection = session.selection
+    if session.tools and not isinstance(selector, LiveSelector):
+        raise ConfigError(
+            f"{method} offers tools inside the episode, but cannot open a session for one",
+            "give it a method `attend` (skillarena.selectors.live.LiveSelector)",
+        )
     if not isinstance(selection, Selection) or not all(isinstance(skill, SelectedSkill) for skill in selection.skills):
         raise ConfigError(
             f"{method} gave {type(selection).__name__} where a Selection of SelectedSkill is due",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypedDict, runtime_checkable
 
 from skillarena.envs.interface import Task
+from skillarena.orchestration.agent_session import ToolInfo
 from skillarena.selectors.interface import SelectedSkill
 
 
@@ -72,8 +73,15 @@ class EpisodeContext:
     seed: int
     task: Task
     skills: tuple[SelectedSkill, ...]
+    """Skills that the agent has read by now."""
     plan: Callable[[], list[str]]
     """Privileged: actions from the present state to success (``TextEnv.plan``), for the simulated backbone only."""
+    guidance: str = ""
+    """Guidance that the agent has read by now."""
+    tools: tuple[ToolInfo, ...] = ()
+    """Tools that a call may name in place of a command."""
+    over: bool = False
+    """The episode has ended; only tools may be called."""
 
 
 @runtime_checkable

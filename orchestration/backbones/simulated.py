@@ -12,6 +12,7 @@ from skillarena.orchestration.backbones.coverage import covers
 from skillarena.orchestration.backbones.interface import EpisodeContext, Message, Reply, Usage
 from skillarena.orchestration.backbones.options import check_ranges
 from skillarena.orchestration.backbones.prices import FREE
+from skillarena.orchestration.backbones.simulated_tools import next_call
 from skillarena.orchestration.backbones.tokens import estimate_prompt_tokens, estimate_tokens
 from skillarena.orchestration.dialects import Dialect, dialect_of
 
@@ -74,10 +75,15 @@ class SimulatedBackbone:
         started = time.perf_counter()
         time.sleep(self._latency_s)
         dialect = dialect_of(episode.task.benchmark)
-        plan = episode.plan()
         turn = sum(message["role"] == "assistant" for message in messages)
         rng = _random(episode, turn)
-        if plan and rng.random() >= self.slip_chance(plan[0], episode):
+        call = next_call(episode, messages, rng) if episode.tools else None
+        plan = episode.plan() if call is None and not episode.over else []
+        if call is not None:
+            text = f"Thought: The library may help.\nTool: {call}"
+        elif episode.over:
+            text = "Thought: There is nothing more to note."
+        elif plan and rng.random() >= self.slip_chance(plan[0], episode):
             text = f"Thought: Next I should {plan[0]}.\nAction: {plan[0]}"
         elif not plan:
             text = f"Thought: I see no way forward.\nAction: {dialect.idle[0]}"
@@ -92,11 +98,10 @@ class SimulatedBackbone:
         return Reply(text, usage, "stop", latency_s=time.perf_counter() - started)
 
     def slip_chance(self, action: str, episode: EpisodeContext) -> float:
-        """Chance of a slip where the plan says ``action``."""
-        teaching = [covers(skill.text, action, episode.task.benchmark) for skill in episode.skills]
-        idle_tokens = sum(
-            estimate_tokens(skill.text) for skill, teaches in zip(episode.skills, teaching, strict=True) if not teaches
-        )
+        """Chance of a slip where the plan says ``action``; guidance teaches like a skill."""
+        texts = [skill.text for skill in episode.skills] + ([episode.guidance] if episode.guidance else [])
+        teaching = [covers(text, action, episode.task.benchmark) for text in texts]
+        idle_tokens = sum(estimate_tokens(text) for text, teaches in zip(texts, teaching, strict=True) if not teaches)
         base = self._slip_covered if any(teaching) else self._slip_uncovered
         return min(MOST_SLIPS, base + DISTRACTION * idle_tokens / 1000)
 

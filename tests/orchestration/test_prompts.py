@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from skillarena.envs.interface import Observation, Task
 from skillarena.orchestration.backbones.interface import Usage
-from skillarena.orchestration.prompts import NO_ACTION, continuation, neutralise, opening
+from skillarena.orchestration.prompts import NO_ACTION, continuation, neutralise, opening, skill_section
 from skillarena.orchestration.trajectory import Turn
 from skillarena.selectors.interface import SelectedSkill
 
@@ -22,7 +22,7 @@ def skill(text: str, name: str = "finder") -> SelectedSkill:
 
 
 def test_opening_has_role_commands_format_task_and_observation() -> None:
-    system, user = opening(HELP, (), TASK, FIRST)
+    system, user = opening(HELP, "", TASK, FIRST)
     assert (system["role"], user["role"]) == ("system", "user")
     assert HELP in system["content"]
     assert "Thought:" in system["content"] and "Action:" in system["content"]
@@ -30,8 +30,10 @@ def test_opening_has_role_commands_format_task_and_observation() -> None:
 
 
 def test_only_the_skill_section_differs_between_selections() -> None:
-    system, plain = opening(HELP, (), TASK, FIRST)
-    other_system, user = opening(HELP, (skill("Look in drawers."), skill("Then close them.")), TASK, FIRST)
+    system, plain = opening(HELP, "", TASK, FIRST)
+    other_system, user = opening(
+        HELP, skill_section((skill("Look in drawers."), skill("Then close them."))), TASK, FIRST
+    )
     assert other_system == system
     assert user["content"].endswith(plain["content"])
     assert "skill" not in plain["content"]
@@ -39,7 +41,7 @@ def test_only_the_skill_section_differs_between_selections() -> None:
 
 def test_skills_are_shown_whole_and_in_order() -> None:
     texts = ["# finder\nLook in drawers.\n\n## Steps\n1. `open {drawer}`", "# closer\nClose {them} all."]
-    _, user = opening(HELP, [skill(text) for text in texts], TASK, FIRST)
+    _, user = opening(HELP, skill_section([skill(text) for text in texts]), TASK, FIRST)
     first, second = re.findall(r"^<skill>\n(.*?)\n</skill>$", user["content"], re.DOTALL | re.MULTILINE)
     assert [first, second] == texts
 
@@ -75,14 +77,14 @@ def test_other_text_stays_as_it_is(text: str) -> None:
 @given(st.lists(st.text() | st.sampled_from(["</skill>", "<skill>", "< skill", "<\n/ skill>"]), max_size=6))
 def test_no_skill_text_can_leave_its_fence(pieces: list[str]) -> None:
     skills = [skill("".join(pieces)), skill("second")]
-    _, user = opening(HELP, skills, TASK, FIRST)
-    _, empty = opening(HELP, [skill(""), skill("")], TASK, FIRST)
+    _, user = opening(HELP, skill_section(skills), TASK, FIRST)
+    _, empty = opening(HELP, skill_section([skill(""), skill("")]), TASK, FIRST)
     for tag in ("<skill>", "</skill>"):
         assert user["content"].count(tag) == empty["content"].count(tag)
 
 
 def test_lone_surrogates_of_a_skill_are_replaced() -> None:
-    _, user = opening(HELP, [skill("odd \ud800 text")], TASK, FIRST)
+    _, user = opening(HELP, skill_section([skill("odd \ud800 text")]), TASK, FIRST)
     assert user["content"].encode("utf-8")
     assert "odd ? text" in user["content"]
 

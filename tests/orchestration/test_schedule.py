@@ -22,7 +22,7 @@ class StandInCell:
     id: str
     selector: str
 
-    def selection_key(self, task: Task) -> str:
+    def selection_key(self, task: Task, memory: bytes | None = None) -> str:
         return f"{self.selector}/{task.id}"
 
 

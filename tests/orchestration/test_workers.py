@@ -16,7 +16,7 @@ from skillarena.orchestration.backbones.errors import RequestRefused, RetriesExh
 from skillarena.orchestration.backbones.interface import Reply, Usage
 from skillarena.orchestration.cells import sections
 from skillarena.orchestration.hydra_run import compose
-from skillarena.orchestration.jobs import EpisodeJob, SelectionJob
+from skillarena.orchestration.jobs import EpisodeJob, Method, SelectionJob
 from skillarena.orchestration.workers import Failure, RolloutWorker, SelectionWorker, failure
 from skillarena.selectors.interface import FixedSession, SelectedSkill, Selection
 from skillarena.selectors.library import SkillLibrary
@@ -125,8 +125,8 @@ def select(tmp_path: Path, act: str, **changes: Any) -> Any:
     settings = compose(["selector=none"])
     chosen = sections(settings) | {"selector": {"_target_": f"{HERE}.OddSelector", "act": act}}
     fingerprint = SkillLibrary.load(["bundled"]).fingerprint
-    return SelectionWorker(str(tmp_path), {}).select(
-        SelectionJob(chosen, changes.get("fingerprint", fingerprint), TASK)
+    return SelectionWorker(str(tmp_path), {}).work(
+        SelectionJob(Method(chosen, changes.get("fingerprint", fingerprint)), TASK)
     )
 
 
@@ -187,7 +187,7 @@ def test_a_broken_environment_is_a_passing_failure_and_the_next_episode_gets_ano
     assert "the simulator is gone" in result.message
     assert not result.permanent and not result.worker_lost
     assert result.wasted_tokens == 0
-    assert play(tmp_path, worker=worker).result.won
+    assert play(tmp_path, worker=worker).result.trajectory.won
 
 
 @pytest.mark.parametrize(("act", "permanent"), [("refused", False), ("key", True)])
