@@ -67,6 +67,9 @@ def _report(result: SweepResult, settings: Settings, broken: bool) -> int:
         out.print(note, markup=False, soft_wrap=True)
     for cell in result.cells:
         out.print(f"{cell.cell.name}: {os.path.relpath(cell.cell.directory)}", markup=False, soft_wrap=True)
+    for cell in result.cells:
+        if cell.memory is not None:
+            out.print(f"learned: {os.path.relpath(cell.memory)} ({cell.cell.name})", markup=False, soft_wrap=True)
     if result.played:
         models = "".join(f", {name} started {times}x" for name, times in sorted(result.started.items()))
         print(f"selections: {result.selections_computed} computed, the others reused{models}", file=sys.stderr)

@@ -102,8 +102,8 @@ class EpisodeRow:
     Discarded replies and broken-off attempts are in no row's cost, only in what the run has spent."""
     node: str = ""
     """Ray's id of the node that played the accepted attempt; empty for an ``infra_error``."""
-    skills_read: int = 0
-    """Skills whose text the agent read, those in the first prompt included."""
+    skills_added: int = 0
+    """Skills whose text the agent read later than in the first prompt."""
     lookup_seconds: float = 0.0
     """The part of ``wall_seconds`` spent waiting for the selector's tools and advice."""
     memory: str = ""
@@ -117,7 +117,7 @@ class EpisodeRow:
 
 
 _FIELDS = {f.name for f in fields(EpisodeRow)}
-_LATER = {"reasoning_tokens": 0, "cost": None, "node": "", "skills_read": 0, "lookup_seconds": 0.0, "memory": ""}
+_LATER = {"reasoning_tokens": 0, "cost": None, "node": "", "skills_added": 0, "lookup_seconds": 0.0, "memory": ""}
 """Fields that rows of earlier versions lack, with what their absence means."""
 _NUMBERS = [f.name for f in fields(EpisodeRow) if f.type in ("int", "float", "bool")]
 _SCORES = ("reward", "success", "score")

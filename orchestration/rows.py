@@ -59,7 +59,7 @@ def row_of(ready: Ready, trajectory: Trajectory, attempts: int, wasted_tokens: i
         reasoning_tokens=usage.reasoning_tokens,
         cost=price.cost(usage) if price else None,
         node=node,
-        skills_read=len(trajectory.skills_read),
+        skills_added=len(trajectory.skills_read) - len(trajectory.skills),
         lookup_seconds=trajectory.tool_seconds,
         memory=hashlib.sha256(ready.unit.memory).hexdigest()[:12] if ready.unit.memory is not None else "",
     )

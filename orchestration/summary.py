@@ -29,9 +29,11 @@ MEASURES: dict[str, Callable[[EpisodeRow], float | None]] = {
     "selector_tokens": lambda row: row.selector_prompt_tokens + row.selector_completion_tokens,
     "offline_tokens": lambda row: row.offline_tokens,
     "skills_selected": lambda row: len(row.skills),
+    "skills_added": lambda row: row.skills_added,
     "pairs_scored": lambda row: row.pairs_scored,
     "pairs_cached": lambda row: row.pairs_cached,
     "selection_seconds": lambda row: row.selection_seconds,
+    "lookup_seconds": lambda row: row.lookup_seconds,
     "wall_seconds": lambda row: row.wall_seconds,
 }
 """Per-episode measures, by the name MLflow, tables and summaries use; None where a row does not know it. Rows of
@@ -100,22 +102,61 @@ def summarise(rows: Sequence[EpisodeRow], task_ids: Sequence[str], resamples: in
         task_ids: the cell's tasks.
         resamples: bootstrap resamples.
     """
+    ordered = _in_task_order(rows, task_ids)
+    measured = [_measures(row) for row in ordered if row.outcome != EndReason.INFRA_ERROR]
+    return _summary(ordered, len(task_ids), measured, resamples)
+
+
+def summarise_mean(runs: Sequence[Sequence[EpisodeRow]], task_ids: Sequence[str], resamples: int) -> Summary:
+    """Aggregate several cells with the same tasks: each task counts with the mean of its episodes.
+
+    Args:
+        runs: ledger rows of each cell.
+        task_ids: the cells' tasks; those without a scored episode in every cell enter no mean.
+        resamples: bootstrap resamples.
+    """
+    ordered = [row for rows in runs for row in _in_task_order(rows, task_ids)]
+    scored = [{row.task_id: row for row in rows if row.outcome != EndReason.INFRA_ERROR} for rows in runs]
+    shared = [task_id for task_id in task_ids if all(task_id in rows for rows in scored)]
+    means = [_mean_of([_measures(rows[task_id]) for rows in scored]) for task_id in shared]
+    return _summary(ordered, len(task_ids), means, resamples)
+
+
+def _in_task_order(rows: Sequence[EpisodeRow], task_ids: Sequence[str]) -> list[EpisodeRow]:
     by_task = {row.task_id: row for row in rows}
-    ordered = [by_task[task_id] for task_id in task_ids if task_id in by_task]
-    scored = [row for row in ordered if row.outcome != EndReason.INFRA_ERROR]
-    marks = Counter(mark for row in scored for mark in row.marks)
-    estimated = sum(row.tokens_estimated for row in scored)
+    return [by_task[task_id] for task_id in task_ids if task_id in by_task]
+
+
+def _measures(row: EpisodeRow) -> dict[str, float | None]:
+    return {name: measure(row) for name, measure in MEASURES.items()}
+
+
+def _mean_of(episodes: Sequence[dict[str, float | None]]) -> dict[str, float | None]:
+    """The mean of each measure that all episodes know."""
+    means: dict[str, float | None] = {}
+    for name in MEASURES:
+        values = [value for episode in episodes if (value := episode[name]) is not None]
+        means[name] = sum(values) / len(values) if len(values) == len(episodes) else None
+    return means
+
+
+def _summary(
+    ordered: Sequence[EpisodeRow], expected: int, measured: Sequence[dict[str, float | None]], resamples: int
+) -> Summary:
+    valid = [row for row in ordered if row.outcome != EndReason.INFRA_ERROR]
+    marks = Counter(mark for row in valid for mark in row.marks)
+    estimated = sum(row.tokens_estimated for row in valid)
     return Summary(
-        expected=len(task_ids),
-        scored=len(scored),
-        infra_errors=len(ordered) - len(scored),
+        expected=expected,
+        scored=len(measured),
+        infra_errors=len(ordered) - len(valid),
         outcomes=dict(sorted(Counter(row.outcome for row in ordered).items())),
         marks=dict(sorted((marks + Counter({"tokens_estimated": estimated})).items())),
-        estimates=_estimates(scored, resamples) if scored else {},
+        estimates=_estimates(measured, resamples) if measured else {},
     )
 
 
-def _estimates(scored: Sequence[EpisodeRow], resamples: int) -> dict[str, Estimate]:
-    columns = {name: [measure(row) for row in scored] for name, measure in MEASURES.items()}
+def _estimates(measured: Sequence[dict[str, float | None]], resamples: int) -> dict[str, Estimate]:
+    columns = {name: [episode[name] for episode in measured] for name in MEASURES}
     known = {name: [value for value in column if value is not None] for name, column in columns.items()}
-    return {name: bootstrap_mean(known[name], resamples) for name in MEASURES if len(known[name]) == len(scored)}
+    return {name: bootstrap_mean(known[name], resamples) for name in MEASURES if len(known[name]) == len(measured)}

@@ -10,28 +10,55 @@ from rich.text import Text
 
 from skillarena.orchestration.driver import CellResult
 from skillarena.orchestration.summary import Estimate, Summary
+from skillarena.orchestration.top_k_mean import top_k_means
 
-_QUALITY = ("episodes", "reward [95 %]", "solved %", "env steps", "invalid", "skills")
-_TOKENS = {
-    "prompt": "prompt_tokens",
-    "cached": "cached_tokens",
-    "completion": "completion_tokens",
-    "reasoning": "reasoning_tokens",
-    "total": "total_tokens",
+_QUALITY = ("episodes", "reward [95 %]", "solved %", "env steps", "invalid")
+_COST = {
+    "prompt": ("prompt_tokens", ",.0f"),
+    "cached": ("cached_tokens", ",.0f"),
+    "completion": ("completion_tokens", ",.0f"),
+    "reasoning": ("reasoning_tokens", ",.0f"),
+    "total": ("total_tokens", ",.0f"),
+    "cost": ("cost", ".4g"),
+    "episode s": ("wall_seconds", ".1f"),
 }
-_IF_ANY = ("reasoning", "cost")  # columns shown only where a cell has something in them
+_SELECTING = {
+    "skills": ("skills_selected", ".2f"),
+    "added": ("skills_added", ".2f"),
+    "look-ups": ("skill_lookups", ".2f"),
+    "pairs scored": ("pairs_scored", ",.1f"),
+    "pairs cached": ("pairs_cached", ",.1f"),
+    "LLM tokens": ("selector_tokens", ",.0f"),
+    "offline tokens": ("offline_tokens", ",.0f"),
+    "selection s": ("selection_seconds", ".3f"),
+    "look-up s": ("lookup_seconds", ".3f"),
+}
+_IF_ANY = ("reasoning", "cost", "added", "look-ups", "LLM tokens", "offline tokens", "look-up s")
+"""Columns shown only where a cell has something in them."""
 
 
 def results_tables(results: Sequence[CellResult]) -> list[Table]:
-    """What the methods reached, and what that took; one row a cell in each."""
+    """What the methods reached, what that took, and what selecting took; one row a cell, and one for each mean."""
     quality = _table("Means over episodes", results, _QUALITY)
-    shown = _cost_columns(results)
-    cost = _table("Tokens and seconds, means over episodes", results, list(shown))
+    tokens, selecting = _shown(_COST, results), _shown(_SELECTING, results)
+    cost = _table("Tokens and seconds, means over episodes", results, list(tokens))
+    selection = _table("Selecting skills, means over episodes", results, list(selecting))
+    for name, summary in _lines(results):
+        quality.add_row(name, _coverage(summary), *_quality(summary))
+        cost.add_row(name, *(_cell(summary, measure, form) for measure, form in tokens.values()))
+        selection.add_row(name, *(_cell(summary, measure, form) for measure, form in selecting.values()))
+    return [quality, cost, selection]
+
+
+def _lines(results: Sequence[CellResult]) -> list[tuple[Text, Summary]]:
+    """Every cell, and behind the second of a pair the mean of both."""
+    means = {id(mean.parts[1]): mean for mean in top_k_means(results)}
+    lines: list[tuple[Text, Summary]] = []
     for result in results:
-        name = _name(result, results)
-        quality.add_row(name, _coverage(result.summary), *_quality(result.summary))
-        cost.add_row(name, *(_cell(result.summary, measure, form) for measure, form in shown.values()))
-    return [quality, cost]
+        lines.append((_name(result.cell.name, result, results), result.summary))
+        if (mean := means.get(id(result))) is not None:
+            lines.append((_name(mean.name, result, results), mean.summary))
+    return lines
 
 
 def notes_on(results: Sequence[CellResult]) -> list[str]:
@@ -63,9 +90,8 @@ def _table(title: str, results: Sequence[CellResult], headings: Sequence[str]) -
     return table
 
 
-def _name(result: CellResult, results: Sequence[CellResult]) -> Text:
-    """The cell's name, its backbone's mark, and what else tells it from the others."""
-    name = result.cell.name
+def _name(name: str, result: CellResult, results: Sequence[CellResult]) -> Text:
+    """A cell's name, its backbone's mark, and what else tells it from the others."""
     if result.cell.simulated and "simulated" not in name:
         name += " [simulated]"
     unnamed = ("reranker", "parser", "library")
@@ -82,18 +108,11 @@ def _quality(summary: Summary) -> list[str]:
         f"{100 * estimates['success'].mean:.1f}",
         f"{estimates['env_steps'].mean:.1f}",
         f"{estimates['invalid_actions'].mean:.1f}",
-        f"{estimates['skills_selected'].mean:.2f}",
     ]
 
 
-def _cost_columns(results: Sequence[CellResult]) -> dict[str, tuple[str, str]]:
-    """Heading to measure and number format."""
-    columns = {heading: (measure, ",.0f") for heading, measure in _TOKENS.items()}
-    columns |= {
-        "cost": ("cost", ".4g"),
-        "selection s": ("selection_seconds", ".2f"),
-        "episode s": ("wall_seconds", ".1f"),
-    }
+def _shown(columns: dict[str, tuple[str, str]], results: Sequence[CellResult]) -> dict[str, tuple[str, str]]:
+    """Heading to measure and number format, without empty columns that need not be there."""
     return {
         heading: column
         for heading, column in columns.items()

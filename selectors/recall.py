@@ -1,32 +1,50 @@
-"""Coarse recall: the skills whose metadata is nearest to a query."""
+"""Coarse recall: the skills whose texts are nearest to a query."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
 from skillarena.conf.errors import LibraryError
-from skillarena.selectors.interface import Embedder
+from skillarena.selectors.cache import digest
+from skillarena.selectors.interface import Embedder, Skill
 from skillarena.selectors.library import SkillLibrary
+
+_BLOCK = 1024
+"""Texts encoded in one call; no more of them are in memory at once."""
+
+
+def metadata(skill: Skill) -> str:
+    """m_i of the SkillReranker paper."""
+    return skill.metadata
 
 
 class Recall:
-    """Exact search over cosine(E(query), E(m_i)), m_i being name and description (SkillReranker paper, setting).
+    """Exact search over cosine(E(query), E(text of a skill)).
 
-    Making one embeds the metadata of the whole library; behind a ``CachedEmbedder`` only what it has never seen.
-    Raises ``RerankerError``.
+    Making one embeds the texts of the whole library; behind a ``CachedEmbedder`` only what it has never seen. It keeps
+    float32[distinct texts, d] and no text. Raises ``RerankerError``.
 
     Args:
         library: what to search.
         embedder: gives unit vectors.
+        text: what a skill is found by; the default is the SkillReranker paper's, name and description.
     """
 
-    def __init__(self, library: SkillLibrary, embedder: Embedder) -> None:
+    def __init__(self, library: SkillLibrary, embedder: Embedder, text: Callable[[Skill], str] = metadata) -> None:
         self._embedder = embedder
-        metadata = [skill.metadata for skill in library.skills]
         # One row for each distinct text, so that equal texts tie exactly, wherever their rows would lie.
-        rows = {text: row for row, text in enumerate(dict.fromkeys(metadata))}
-        self._row_of_skill = np.array([rows[text] for text in metadata])
-        self._vectors = embedder.encode(list(rows), "document")
+        rows: dict[bytes, int] = {}
+        self._row_of_skill = np.array([rows.setdefault(digest(text(skill)), len(rows)) for skill in library.skills])
+        _, firsts = np.unique(self._row_of_skill, return_index=True)
+        self._vectors = np.empty((0, 0), dtype=np.float32)
+        for start in range(0, len(firsts), _BLOCK):
+            block = firsts[start : start + _BLOCK]
+            vectors = embedder.encode([text(library.skills[index]) for index in block], "document")
+            if start == 0:
+                self._vectors = np.empty((len(firsts), vectors.shape[1]), dtype=np.float32)
+            self._vectors[start : start + len(block)] = vectors
 
     def top(self, query: str, k: int) -> list[tuple[int, float]]:
         """The ``k`` nearest skills as (index in ``library.skills``, cosine), nearest first, ties by index.
