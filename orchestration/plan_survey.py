@@ -15,14 +15,14 @@ from skillarena.conf.errors import BackboneError, DataError, RerankerError
 from skillarena.envs.interface import EndReason, Task
 from skillarena.orchestration.assembly import AssembledParts, build, build_selector, load_library
 from skillarena.orchestration.backbones.tokens import estimate_tokens
-from skillarena.orchestration.cells import Cell, Preflight, cache_folder, needs_of, sections
+from skillarena.orchestration.cells import Cell, Preflight, cache_folder, indexing_of, needs_of, sections
 from skillarena.orchestration.ledger import EpisodeRow, read_config, read_rows
 from skillarena.orchestration.plan_estimate import SKILLS_SELECTED, Kind, PastEpisode, Use
 from skillarena.orchestration.plan_memory import is_here
 from skillarena.orchestration.selection_store import SelectionStore
 from skillarena.orchestration.serving.vllm_spec import ServerSpec
 from skillarena.orchestration.settings import Settings, digest
-from skillarena.selectors.interface import SelectedSkill
+from skillarena.selectors.interface import Indexing, SelectedSkill
 from skillarena.selectors.library import SkillLibrary
 
 log = logging.getLogger(__name__)
@@ -63,6 +63,8 @@ class CellFacts:
     library_size: int
     document_tokens: float
     """Mean tokens of a skill's text."""
+    indexing: Indexing | None
+    """LLM calls that the first use of the library takes."""
 
     @property
     def identified(self) -> bool:
@@ -126,6 +128,7 @@ class Survey(Preflight):
             server=self._server(settings),
             library_size=len(library),
             document_tokens=document_tokens,
+            indexing=indexing_of(selector),
         )
 
     def _library(self, settings: Settings) -> SkillLibrary:

@@ -23,6 +23,8 @@ from skillarena.orchestration.pricing import price_of
 from skillarena.orchestration.serving.hosts import hosted_parts
 from skillarena.orchestration.settings import RunSettings, digest, label
 
+_TOKENS_OF_A_PLACE = 3  # a candidate's id and what separates it from the next one
+
 
 @dataclass(frozen=True)
 class CellPlan:
@@ -44,7 +46,7 @@ class ModelPlan:
     """One language model in one role, over the whole sweep."""
 
     role: str
-    """``agent``, ``tasks parsed`` or ``skills parsed (at most)``."""
+    """``agent``, ``tasks parsed``, ``skills parsed (at most)``, ``library indexed (at most)`` or ``skills ranked``."""
     model: str
     expected: Use
     cost: float | None
@@ -121,7 +123,7 @@ def plan_sweep(facts: Sequence[CellFacts], past: Sequence[PastEpisode], missing:
     notes = _Notes()
     cells = [_cell(cell, past, notes) for cell in facts]
     parsing = _parsing(facts, past, notes)
-    models = (*_agents(facts, cells), *parsing)
+    models = (*_agents(facts, cells), *parsing, *_asking(facts, notes))
     if any(cell.cost == 0.0 and not cell.simulated for cell in cells):
         notes.add("models on machines of one's own have no price a token; their GPU time is not counted", "cost")
     unidentified = [cell.cell.name for cell in facts if not cell.identified]
@@ -169,7 +171,7 @@ def _cell(facts: CellFacts, past: Sequence[PastEpisode], notes: _Notes) -> CellP
 
 def _price(facts: CellFacts, part: str) -> Price | None:
     settings = facts.cell.settings
-    section = settings.backbone if part == "backbone" else settings.parser["model"]
+    section = settings.parser["model"] if part == "parser.model" else getattr(settings, part)
     return price_of(section, part)
 
 
@@ -202,6 +204,32 @@ def _parsing(facts: Sequence[CellFacts], past: Sequence[PastEpisode], notes: _No
         price, name = _price(cells[0], "parser.model"), str(cells[0].cell.settings.parser["model"].get("model", "?"))
         for role, use in (("tasks parsed", online), ("skills parsed (at most)", offline)):
             plans.append(ModelPlan(role, name, use, cost_of(use, price)))
+    return plans
+
+
+def _asking(facts: Sequence[CellFacts], notes: _Notes) -> list[ModelPlan]:
+    """Selectors that ask a language model: about each skill of a library once, or about the candidates of each task."""
+    plans = []
+    asking = [cell for cell in facts if "llm" in cell.needs]
+    for some in _grouped([digest(cell.cell.settings.llm) for cell in asking]):
+        cells = [asking[index] for index in some]
+        name, price = str(cells[0].cell.settings.llm.get("model", "?")), _price(cells[0], "llm")
+        works = {digest(cell.cell.settings.selector): cell.indexing for cell in cells if cell.open}
+        indexing = total(
+            Use(work.calls, work.prompt_tokens, 0, work.completion_tokens)
+            for work in works.values()
+            if work is not None
+        )
+        ranking = Use()
+        for cell in cells:
+            if cell.indexing is None:
+                candidates = int(cell.cell.settings.selector.get("k", 0))
+                each = Use(1, candidates * cell.document_tokens, 0, _TOKENS_OF_A_PLACE * candidates)
+                ranking += each * len(cell.to_compute)
+                notes.add(f"one call about the full text of {candidates} candidates of mean length", "skills ranked")
+        for role, use in (("library indexed (at most)", indexing), ("skills ranked", ranking)):
+            if use.calls:
+                plans.append(ModelPlan(role, name, use, cost_of(use, price)))
     return plans
 
 

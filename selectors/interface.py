@@ -29,6 +29,8 @@ class Skill:
     """The document without its front matter."""
     source: str = ""
     """Where it was read from (path or ``file:line``)."""
+    fields: tuple[tuple[str, str], ...] = ()
+    """Other entries of the front matter, keys in lower case, lists and mappings as YAML; most methods ignore them."""
 
     @property
     def metadata(self) -> str:
@@ -152,6 +154,8 @@ class Indexing:
     """Calls at most."""
     prompt_tokens: int
     """Their prompt tokens, estimated."""
+    completion_tokens: int = 0
+    """Their completion tokens, estimated; 0 where nothing is known."""
 
 
 @runtime_checkable

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from io import BufferedIOBase
+from itertools import chain
 from pathlib import Path
 from stat import S_ISDIR
 from typing import Literal, Self
@@ -137,8 +138,8 @@ def _with_unique_ids(items: Iterable[Skill | Rejection]) -> tuple[list[Skill], l
     return list(skills.values()), rejections
 
 
-def _content(skill: Skill) -> tuple[str, str, str]:
-    return skill.name, skill.description, skill.body
+def _content(skill: Skill) -> tuple[str, ...]:
+    return skill.name, skill.description, skill.body, *chain.from_iterable(skill.fields)
 
 
 def _read(path: str | Path) -> Iterator[Skill | Rejection]:
@@ -203,7 +204,7 @@ def _read_document(path: Path, skill_id: str) -> Skill | Rejection:
         return Rejection(source, _reason(error))
     except SkillFileError as error:
         return Rejection(source, str(error))
-    return Skill(skill_id, document.name, document.description, document.body, source)
+    return Skill(skill_id, document.name, document.description, document.body, source, document.fields)
 
 
 def _reason(error: OSError) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
+import textwrap
+from dataclasses import dataclass, replace
 
 import yaml
 
@@ -46,6 +47,8 @@ class SkillFile:
     """One line; may be empty."""
     body: str
     """Everything after the front matter; may be empty."""
+    fields: tuple[tuple[str, str], ...] = ()
+    """The other entries of the front matter, keys in lower case, lists and mappings as YAML."""
 
 
 def parse_skill_file(data: bytes, *, fallback_name: str) -> SkillFile:
@@ -64,7 +67,8 @@ def parse_skill_file(data: bytes, *, fallback_name: str) -> SkillFile:
         raise SkillFileError(f"larger than {MAX_BYTES:,} bytes")
     fields, body = _split(_clean(_decode(data)))
     name = _MARKDOWN_ESCAPE.sub(r"\1", _first(fields, _NAME_KEYS))
-    return make_skill_file(name, _first(fields, _DESCRIPTION_KEYS), body, fallback_name=fallback_name)
+    skill = make_skill_file(name, _first(fields, _DESCRIPTION_KEYS), body, fallback_name=fallback_name)
+    return replace(skill, fields=tuple(item for item in fields.items() if item[0] not in ("name", "description")))
 
 
 def make_skill_file(name: str, description: str, body: str, *, fallback_name: str) -> SkillFile:
@@ -176,7 +180,8 @@ def _read_yaml(block: str) -> dict[str, str] | None:
 def _as_written(node: yaml.Node, block: str) -> str:
     """A scalar's text, or the source of a list or mapping."""
     if not isinstance(node, yaml.ScalarNode):
-        return block[node.start_mark.index : node.end_mark.index].strip()
+        indent = " " * node.start_mark.column  # of the first line, so that the lines below it still fit
+        return textwrap.dedent(indent + block[node.start_mark.index : node.end_mark.index]).strip()
     is_null = node.style is None and node.value.lower() in ("null", "~")
     return "" if is_null else node.value.strip()
 
