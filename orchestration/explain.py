@@ -68,6 +68,8 @@ def explain(
 def _blocks(selection: Selection, shown: int | None) -> list[Table]:
     details = selection.details
     blocks = [_chosen(selection)]
+    if selection.guidance:
+        blocks.append(_guidance(selection.guidance))
     if "parse" in details:
         blocks.append(_parse(details["parse"]))
     if "candidates" in details:
@@ -75,6 +77,12 @@ def _blocks(selection: Selection, shown: int | None) -> list[Table]:
     if "flow" in details:
         blocks.append(_flow(details["flow"], details["splits"]))
     return blocks + [_stage(stage, details["candidates"], shown) for stage in details.get("stages", ())]
+
+
+def _guidance(guidance: str) -> Table:
+    table = _table("Guidance for the agent", "")
+    table.add_row(_text(guidance))
+    return table
 
 
 def _parse(parse: dict[str, Any]) -> Table:
