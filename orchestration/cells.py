@@ -26,6 +26,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _OWN = "skillarena.selectors."
+_SIZES = ("k", "top_k")  # options of selectors that tell cells apart in their names
 
 MODELS = ("embedder", "reranker", "parser", "llm")
 """Parts that a selector may need (``Selector.needs``)."""
@@ -60,8 +61,7 @@ class Cell:
             "split": str(self.settings.benchmark.get("split", "")),
             "selector": label(self.settings.selector),
             "backbone": label(self.settings.backbone),
-            "k": str(self.settings.selector.get("k", "")),
-            "top_k": str(self.settings.selector.get("top_k", "")),
+            **{key: _shown(self.settings.selector.get(key)) for key in _SIZES},
             "reranker": label(self.settings.reranker),
             "parser": label(self.settings.parser),
             "library": label(self.settings.library),
@@ -210,9 +210,14 @@ def _list_tasks(settings: Settings, cache_dir: Path) -> tuple[str, tuple[Task, .
 
 def _name(settings: Settings, split: str) -> str:
     """A label that tells the cells of a sweep apart."""
-    options = "".join(f" {key}={settings.selector[key]}" for key in ("k", "top_k") if key in settings.selector)
+    sizes = {key: settings.selector.get(key) for key in _SIZES}
+    options = "".join(f" {key}={size}" for key, size in sizes.items() if size is not None)
     method = f"{label(settings.selector)}{options}"
     return f"{label(settings.benchmark)}/{split} {method} {label(settings.backbone)} seed={settings.seed}"
+
+
+def _shown(size: Any) -> str:
+    return "" if size is None else str(size)
 
 
 def _check_tasks(selector: Selector, tasks: tuple[Task, ...]) -> None:

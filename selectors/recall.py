@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skillarena.conf.errors import LibraryError
 from skillarena.selectors.cache import digest
@@ -36,7 +37,9 @@ class Recall:
         self._embedder = embedder
         # One row for each distinct text, so that equal texts tie exactly, wherever their rows would lie.
         rows: dict[bytes, int] = {}
-        self._row_of_skill = np.array([rows.setdefault(digest(text(skill)), len(rows)) for skill in library.skills])
+        self._row_of_skill: NDArray[np.intp] = np.array(
+            [rows.setdefault(digest(text(skill)), len(rows)) for skill in library.skills], dtype=np.intp
+        )
         _, firsts = np.unique(self._row_of_skill, return_index=True)
         self._vectors = np.empty((0, 0), dtype=np.float32)
         for start in range(0, len(firsts), _BLOCK):
@@ -45,6 +48,10 @@ class Recall:
             if start == 0:
                 self._vectors = np.empty((len(firsts), vectors.shape[1]), dtype=np.float32)
             self._vectors[start : start + len(block)] = vectors
+
+    def vectors(self) -> NDArray[np.float32]:
+        """float32[n, d], one row a skill, in the library's order."""
+        return self._vectors[self._row_of_skill]
 
     def top(self, query: str, k: int) -> list[tuple[int, float]]:
         """The ``k`` nearest skills as (index in ``library.skills``, cosine), nearest first, ties by index.

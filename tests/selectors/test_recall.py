@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar, Literal
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from word_embedder import WordEmbedder
 
 from skillarena.conf.errors import LibraryError
@@ -38,6 +41,35 @@ def test_metadata_counts_and_the_body_does_not() -> None:
     embedder = WordEmbedder()
     assert Recall(skills, embedder).top("heat a mug", 1)[0][0] == 1
     assert embedder.asked[:2] == ["x: y", "heat: a mug"]
+
+
+def test_skills_may_be_found_by_another_text() -> None:
+    skills = SkillLibrary((Skill("a", "x", "y", "heat a mug"), Skill("b", "heat", "a mug", "z")))
+    embedder = WordEmbedder()
+    recall = Recall(skills, embedder, lambda skill: f"{skill.name} | {skill.body}")
+    assert embedder.asked == ["x | heat a mug", "heat | z"]
+    assert recall.top("heat a mug", 1)[0][0] == 0
+
+
+def test_texts_are_encoded_some_at_a_time_and_each_once() -> None:
+    class Counting(WordEmbedder):
+        calls: ClassVar[list[int]] = []
+
+        def encode(self, texts: Sequence[str], kind: Literal["query", "document"]) -> NDArray[np.float32]:
+            self.calls.append(len(texts))
+            return super().encode(texts, kind)
+
+    texts = [f"skill number {number}" for number in range(2500)]
+    texts[2400] = texts[7]
+    embedder = Counting()
+    recall = Recall(library(*texts), embedder)
+    assert (sum(embedder.calls), max(embedder.calls)) == (2499, 1024)
+    expected = WordEmbedder().encode(texts, "document") @ WordEmbedder().encode(["skill number 7"], "query")[0]
+    found = recall.top("skill number 7", 2500)
+    assert sorted(index for index, _ in found) == list(range(2500))
+    assert found == sorted(found, key=lambda item: (-item[1], item[0]))
+    assert dict(found)[7] == dict(found)[2400]
+    np.testing.assert_allclose([cosine for _, cosine in found], [expected[index] for index, _ in found], atol=1e-6)
 
 
 def test_equal_metadata_tie_exactly_and_the_smallest_index_wins() -> None:
