@@ -45,7 +45,7 @@ class Cell:
     identity: dict[str, Any]
     tasks: tuple[Task, ...]
     simulated: bool
-    """No language model is behind the backbone."""
+    """No language model is behind the backbone, or behind the selector that asks one."""
     left_out: tuple[str, ...] = ()
     """Documents of the library that could not be used, with reasons."""
     live: bool = False
@@ -117,6 +117,7 @@ class Preflight:
             check_priced({**needed, "backbone": settings.backbone})
         models = self._once("models", needed, lambda: {part: self._model_identity(parts, part) for part in needed})
         simulated = self._once("backbone", settings.backbone, lambda: self._simulated(settings))
+        simulated |= "llm" in needed and parts.llm.simulated
         weights = self._once("weights", settings.backbone, lambda: self._weights(settings))
         about = {"selector": settings.selector, "benchmark": settings.benchmark}
         self._once("allowed", about, lambda: _check_tasks(selector, tasks))

@@ -81,6 +81,8 @@ class CachedLlm:
 
     def __init__(self, model: ChatModel, cache: DiskCache) -> None:
         self.identity = model.identity
+        self.simulated = bool(getattr(model, "simulated", False))
+        """No language model is behind it; every result is then marked."""
         self.online = LlmUse()
         """For tasks so far. An answer found in the cache counts with what its call took, so that a method's cost does
         not depend on which method came first."""

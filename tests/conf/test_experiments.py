@@ -22,7 +22,8 @@ SPLITS = {
     ("scienceworld", "seen"),
     ("scienceworld", "unseen"),
 }
-METHODS = {("skillreranker", None), ("vector", 1), ("vector", 2), ("vanilla", None), ("none", None)}
+SIZED = {(name, size) for name in ("llm_selector", "graph_of_skills", "vector", "random") for size in (1, 2)}
+METHODS = {("skillreranker", None), *SIZED, ("oracle", None), ("vanilla", None), ("none", None)}
 ABLATIONS = {
     ("skillreranker", None),
     ("without_parsing", 1),
@@ -65,9 +66,10 @@ def test_every_preset_composes_and_says_what_it_is(path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "backbones", "selectors", "count"),
     [
-        ("table1", THREE, METHODS, 3 * 4 * 5),
+        ("table1", THREE, METHODS, 3 * 4 * 12),
+        ("table1_skillrouter", THREE, {("skillrouter", 1), ("skillrouter", 2)}, 3 * 4 * 2),
         ("table2_ablations", THREE - {"gpt_5_4_mini"}, ABLATIONS, 2 * 4 * 6),
-        ("table3_tokens", THREE, METHODS, 3 * 4 * 5),
+        ("table3_tokens", THREE, METHODS, 3 * 4 * 12),
         ("k_sweep", {"qwen3_6_27b"}, {("skillreranker", None)}, 4 * 5),
     ],
 )
@@ -89,6 +91,7 @@ def test_a_table_has_the_published_settings(name: str) -> None:
         assert settings.embedder["name"] == "qwen3_embedding_0_6b"
         assert settings.reranker["name"] == "qwen3_reranker_0_6b"
         assert settings.parser["model"]["model"] == "deepseek-v4-flash"
+        assert settings.llm["model"] == "mimo-v2.5-pro"
         assert settings.parser["model"]["temperature"] == 0
         assert settings.backbone["temperature"] == 0
         assert settings.benchmark["max_steps"] == 30
@@ -96,6 +99,13 @@ def test_a_table_has_the_published_settings(name: str) -> None:
         assert settings.agent.max_tokens is None
         if name != "k_sweep":
             assert settings.selector.get("k", 30) == 30
+
+
+@pytest.mark.slow
+def test_skillrouter_is_played_with_its_own_models() -> None:
+    for settings in composed("experiment=table1_skillrouter"):
+        assert settings.embedder["name"] == "skillrouter_embedding_0_6b"
+        assert settings.reranker["name"] == "skillrouter_reranker_0_6b"
 
 
 @pytest.mark.slow
@@ -121,8 +131,8 @@ def test_a_swept_axis_is_replaced_on_the_command_line() -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_laptop_makes_a_table_small_and_free_of_downloads(name: str) -> None:
     for settings in composed(f"experiment=[{name},laptop]"):
-        parts = (settings.backbone, settings.embedder, settings.reranker, settings.parser)
-        assert [part["name"] for part in parts] == ["simulated", "minilm", "similarity", "heuristic"]
+        parts = (settings.backbone, settings.embedder, settings.reranker, settings.parser, settings.llm)
+        assert [part["name"] for part in parts] == ["simulated", "minilm", "similarity", "heuristic", "simulated"]
         assert settings.benchmark["split"] in ("generated_seen", "seen")
         assert settings.benchmark["limit"] == 2
 
@@ -135,7 +145,9 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("name", "count"), [("table1", 10), ("table2_ablations", 12), ("k_sweep", 10)])
+@pytest.mark.parametrize(
+    ("name", "count"), [("table1", 24), ("table1_skillrouter", 4), ("table2_ablations", 12), ("k_sweep", 10)]
+)
 def test_a_table_plays_on_a_laptop(name: str, count: int, kept: Path, tmp_path: Path) -> None:
     small = ("benchmark.limit=1", "tracking.enabled=false", "run.bootstrap_resamples=100")
     done = run_command("run", f"experiment=[{name},laptop]", *small, cache=kept, cwd=tmp_path, timeout=500)
@@ -146,7 +158,7 @@ def test_a_table_plays_on_a_laptop(name: str, count: int, kept: Path, tmp_path: 
     if name == "table1":
         third = run_command("run", "experiment=[table3_tokens,laptop]", *small, cache=kept, cwd=tmp_path)
         assert third.returncode == 0, third.stderr
-        assert "10 finished earlier" in third.stderr
+        assert "24 finished earlier" in third.stderr
 
 
 def test_the_parser_of_the_paper_asks_its_model_like_the_backbone_of_that_name() -> None:
