@@ -107,8 +107,9 @@ def _generate_at_once(split: str, root: Path, finished: Path) -> None:
 def generate(root: Path, split: str, *, games_per_type: int, seed: int) -> list[Path]:
     """Write ``games_per_type`` games of each task type to ``root/json_2.1.1/<split>/TASK/TRIAL``.
 
-    No two games of a call share their PDDL problem, and the two splits share no floor plan and no pair of object and
-    place. Returns the paths of the ``game.tw-pddl`` files, grouped by task type. Not thread-safe, like the engine.
+    No two games of a call share their PDDL problem, and the two splits for evaluation share no floor plan and no pair
+    of object and place. Returns the paths of the ``game.tw-pddl`` files, grouped by task type. Not thread-safe, like
+    the engine.
 
     Raises ``ConfigError`` for a bad argument, ``DataError`` when alfworld is missing, and ``EnvError`` when ALFWorld's
     engine contradicts itself.

@@ -12,7 +12,9 @@ from skillarena.conf.errors import EnvError
 from skillarena.envs.alfworld_generator_package import AlfworldPackage
 from skillarena.envs.alfworld_generator_rooms import Room
 
-SPLITS = ("generated_seen", "generated_unseen")
+_EVALUATION = ("generated_seen", "generated_unseen")
+SPLITS = (*_EVALUATION, "generated_train")
+"""The one for training has floor plans and pairs of the seen one, as ALFWorld's own has, but other games."""
 
 TASK_TYPES = (
     "pick_and_place_simple",
@@ -81,8 +83,9 @@ def feasible_goals(package: AlfworldPackage, room: Room, task_type: str) -> list
 
 
 def in_split(goal: Goal, split: str) -> bool:
-    """Whether the pair of object and place belongs to ``split``: each pair is in one split only."""
-    return SPLITS[hashlib.sha256(f"{goal.object} {goal.place}".encode()).digest()[0] % len(SPLITS)] == split
+    """Whether the pair of object and place belongs to ``split``: each pair is in one split for evaluation only."""
+    pair = hashlib.sha256(f"{goal.object} {goal.place}".encode()).digest()[0]
+    return _EVALUATION[pair % len(_EVALUATION)] == split.replace("train", "seen")
 
 
 def sample_goals(

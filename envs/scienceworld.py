@@ -57,10 +57,10 @@ NUMBER: answer a list of numbered choices, which follows an ambiguous action"""
 
 
 class ScienceWorldBenchmark:
-    """A ``Benchmark`` of ScienceWorld tasks, on the splits of the ETO paper (its dev and test index lists).
+    """A ``Benchmark`` of ScienceWorld: the splits of the ETO paper (its dev and test index lists), and one to learn on.
 
     Args:
-        split: ``seen`` (194 tasks) or ``unseen`` (211).
+        split: ``seen`` (194 tasks), ``unseen`` (211), or ``train`` (120, four of each task, for methods that learn).
         task_types: names of tasks to keep, for example ``boil``; None keeps all.
         limit: most tasks; None for all. The first ones are a mix of all types.
         task_ids: tasks to keep, by id, by its first 8 digits or more, or by name such as ``boil/14``; None keeps all.

@@ -1,4 +1,4 @@
-"""Gold paths of the standard tasks, shipped with the project: finding all 405 takes a core more than half an hour.
+"""Gold paths of the standard tasks, shipped with the project: finding all 525 takes a core most of an hour.
 
 ``python -m skillarena.envs.scienceworld_gold_data FILE`` finds them again with the installed simulator and writes the
 data file; paths found earlier on this machine are taken from the cache folder, so it can be stopped and continued.
@@ -35,8 +35,9 @@ def main(file: Path) -> None:
     from skillarena.envs.scienceworld import ScienceWorldBenchmark
     from skillarena.envs.scienceworld_gold import GoldPaths
     from skillarena.envs.scienceworld_jvm import JvmOptions
+    from skillarena.envs.scienceworld_tasks import SPLITS
 
-    tasks = [task for split in ("seen", "unseen") for task in ScienceWorldBenchmark(split=split).tasks()]
+    tasks = [task for split in SPLITS for task in ScienceWorldBenchmark(split=split).tasks()]
     gold = GoldPaths(cache_root() / "scienceworld" / "gold", JvmOptions(), deadline_s=600.0, shipped={})
     found: dict[str, list[str]] = {}
     for task in tasks:

@@ -12,7 +12,7 @@ from skillarena.conf.errors import ConfigError, DataError, EnvError, nearest
 from skillarena.envs.interface import Task
 
 BENCHMARK = "scienceworld"
-SPLITS = ("seen", "unseen")
+SPLITS = ("seen", "unseen", "train")
 SIMPLIFICATIONS = ("noElectricalAction", "openContainers", "openDoors", "selfWateringFlowerPots", "teleportAction")
 EASY = "easy"
 """The simulator's bundle of all but ``openContainers``; electrical tasks keep their electrical actions in it."""
@@ -78,7 +78,8 @@ class Scene:
 def scenes(split: str, simplifications: str) -> list[Scene]:
     """All scenes of a split. Raises ``ConfigError`` for an unknown split or simplifications that do not fit a task."""
     if split not in SPLITS:
-        raise ConfigError(f"unknown ScienceWorld split {split!r}{nearest(split, SPLITS)}", "choose seen or unseen")
+        hint = nearest(split, SPLITS)
+        raise ConfigError(f"unknown ScienceWorld split {split!r}{hint}", f"choose one of {', '.join(SPLITS)}")
     canonical = canonical_simplifications(simplifications)
     pairs: dict[str, list[int]] = json.loads(_SPLIT_FILE.read_text(encoding="utf-8"))[split]
     return [Scene(task, variation, canonical) for task, variations in pairs.items() for variation in variations]

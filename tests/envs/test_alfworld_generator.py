@@ -274,6 +274,13 @@ def test_problems_are_all_different_and_splits_share_no_room_and_no_pair(games: 
 
 
 @pytest.mark.slow
+def test_no_game_is_in_two_splits(games: dict[str, list[Game]]) -> None:
+    problems = [game.content["pddl_problem"] for found in games.values() for game in found]
+    assert games.keys() == set(SPLITS)
+    assert len(set(problems)) == len(problems)
+
+
+@pytest.mark.slow
 def test_stock_alfworld_finds_the_games_and_wins_by_the_walkthroughs(games: dict[str, list[Game]]) -> None:
     import textworld
     from alfworld.agents.environment.alfred_tw_env import AlfredDemangler, AlfredInfos, AlfredTWEnv

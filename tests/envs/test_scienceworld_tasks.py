@@ -17,7 +17,7 @@ from skillarena.envs.interface import Benchmark, StepResult, Task, TextEnv
 from skillarena.envs.json_file import write_json
 from skillarena.envs.scienceworld import ScienceWorldBenchmark
 from skillarena.envs.scienceworld_replies import is_refusal
-from skillarena.envs.scienceworld_tasks import Scene, canonical_simplifications, scenes
+from skillarena.envs.scienceworld_tasks import SPLITS, Scene, canonical_simplifications, scenes
 
 VERSION = metadata.version("scienceworld")
 REPOSITORY = Path(__file__).parents[2]
@@ -187,3 +187,10 @@ def test_refusals_are_recognised(observation: str) -> None:
 )
 def test_answers_are_no_refusals(observation: str) -> None:
     assert not is_refusal(observation)
+
+
+def test_the_training_split_has_every_task_and_none_of_the_evaluation_splits() -> None:
+    ids = {split: {scene.to_task(split, "1").id for scene in scenes(split, "easy")} for split in SPLITS}
+    assert [len(ids[split]) for split in ("seen", "unseen", "train")] == [194, 211, 120]
+    assert ids["train"].isdisjoint(ids["seen"] | ids["unseen"])
+    assert len({scene.task for scene in scenes("train", "easy")}) == 30
