@@ -9,6 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from command import cells, command, comparable, environment, rows_of, run_command
 
@@ -140,6 +141,35 @@ def test_a_run_killed_in_the_middle_goes_on_where_it_was(finished: Path, cache: 
     assert notes_of(memory_of(cell)) == notes_of(memory_of(finished))
     again = run_command("run", *slow, cache=cache, cwd=tmp_path, **HERE)
     assert "5 finished earlier" in again.stderr
+
+
+def test_a_lost_process_with_sessions_costs_attempts_and_nothing_else(
+    finished: Path, cache: Path, tmp_path: Path
+) -> None:
+    slow = (*DIARY, "backbone.latency_s=0.1", "cluster.rollout_workers=2")
+    process = subprocess.Popen(
+        command("run", *slow),
+        cwd=tmp_path,
+        env=environment(cache, **HERE),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    outputs = tmp_path / "outputs" / "cells"
+    deadline = time.monotonic() + 200
+    while time.monotonic() < deadline and not (outputs.exists() and any(map(rows_of, outputs.iterdir()))):
+        assert process.poll() is None, "the run ended before its process could be killed"
+        time.sleep(0.05)
+    family = psutil.Process(process.pid).children(recursive=True)
+    (desk,) = [child for child in family if "SessionDesk" in " ".join(child.cmdline())]
+    desk.kill()
+    _, err = process.communicate(timeout=250)
+    assert process.returncode == 0, err
+    assert "attempt lost" in err
+    (cell,) = cells(tmp_path / "outputs")
+    assert len((cell / "episodes.jsonl").read_text().splitlines()) == 5
+    assert any(row.attempts > 1 for row in rows_of(cell))
+    assert notes_of(memory_of(cell)) == notes_of(memory_of(finished))
 
 
 @pytest.mark.parametrize(
