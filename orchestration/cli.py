@@ -67,6 +67,39 @@ def select(
     )
 
 
+@app.command(name="retrieve-eval")
+def retrieve_eval(
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="Hydra overrides, as for `run`; lists of values give a row for each.")
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder with tasks.jsonl, relevance.json and skill pools; default: bundled queries."),
+    ] = None,
+    tier: Annotated[str | None, typer.Option(help="Which pool of the data folder, where it has several.")] = None,
+    download: Annotated[
+        str | None, typer.Option(help="Fetch SkillRouter's evaluation set from the Hugging Face hub: easy or hard.")
+    ] = None,
+    revision: Annotated[str | None, typer.Option(help="Commit, tag or branch of the download.")] = None,
+    mode: Annotated[str, typer.Option(help="Which skills count as needed: core, single or all.")] = "core",
+    score: Annotated[Path | None, typer.Option(help="Score this file of rankings; no selector is run.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder to write predictions.jsonl and scores.json to.")] = None,
+    config_dir: Annotated[Path | None, typer.Option(help="Folder of further configuration files.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
+) -> None:
+    """Evaluate selectors as search engines, without an agent: Hit@1, MRR, nDCG, recall, full coverage.
+
+    `skillarena retrieve-eval selector=vector,skillrouter` gives a row for each.
+    """
+    from skillarena.orchestration.retrieve_eval import Source
+    from skillarena.orchestration.retrieve_eval import retrieve_eval as evaluate
+
+    source = Source(data, tier, download, revision)
+    raise typer.Exit(
+        evaluate(overrides or [], source, mode=mode, predictions=score, out=out, config_dir=config_dir, as_json=json)
+    )
+
+
 @app.command()
 def sync(
     cells: Annotated[list[Path], typer.Argument(help="Cell folders, or a folder of them such as outputs/cells.")],
