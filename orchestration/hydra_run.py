@@ -51,7 +51,7 @@ def main(arguments: Sequence[str], action: Callable[[Sequence[Settings]], int], 
         except SkillArenaError as error:
             codes.append(print_error(error))
 
-    sys.argv = [f"skillarena {command}", *arguments]
+    sys.argv = [f"skillarena {command}", *_options_of_swept_choices(arguments)]
     with TemporaryDirectory(prefix="skillarena-") as scratch:  # Hydra's sweeper insists on writing a file
         os.environ["SKILLARENA_SWEEP_DIR"] = scratch
         try:
@@ -61,6 +61,34 @@ def main(arguments: Sequence[str], action: Callable[[Sequence[Settings]], int], 
         except ValueError as error:  # Hydra's word for flags and groups that do not go together
             codes.append(print_error(ConfigError(str(error), "see `skillarena run --help`")))
     return max(codes)
+
+
+def _options_of_swept_choices(arguments: Sequence[str]) -> list[str]:
+    """Let options of a swept choice join the sweep, as in ``-m selector=a,b selector.option=3``.
+
+    Hydra applies what is not swept to the default choice first, which may not know the option.
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    if not {"-m", "--multirun"} & set(arguments):
+        return list(arguments)
+    parser, known = OverridesParser.create(), {}
+    for argument in arguments:
+        try:
+            known[argument] = parser.parse_override(argument)
+        except HydraException:  # a flag, or a mistake that Hydra will report
+            continue
+    swept = [override.key_or_group for override in known.values() if override.is_sweep_override()]
+    joined = []
+    for argument in arguments:
+        override = known.get(argument)
+        of_swept = override is not None and override.key_or_group.startswith(tuple(f"{group}." for group in swept))
+        if of_swept and override is not None and not override.is_sweep_override() and not override.is_delete():
+            name, _, value = argument.partition("=")
+            argument = f"{name}=choice({value})"
+        joined.append(argument)
+    return joined
 
 
 def compose(overrides: Sequence[str], config_dir: Path | None = None) -> Settings:

@@ -66,6 +66,8 @@ MARKS = {
     "bodies_trimmed": "skill texts were cut to fit the selecting model",
     "ranking_repaired": "the selecting model's list was asked for again or completed",
     "ranking_fallback": "the selecting model named no candidate, so recall order stands",
+    "unlinked": "the graph of this library has no edge",
+    "links_missing": "a model gave no usable answer about the relations of a chosen skill",
     "not_labelled": "the task's type has no labelled skills in this library",
     "template": "a remembered procedure was given",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import yaml
 
 from skillarena.conf.errors import ConfigError
 from skillarena.orchestration.assembly import build, check_options
-from skillarena.orchestration.hydra_run import CONF_DIR, compose
+from skillarena.orchestration.hydra_run import CONF_DIR, compose, main
 from skillarena.orchestration.settings import PARTS, Facts, Settings, digest
 
 
@@ -127,3 +128,18 @@ def test_selectors_has_no_init_file_so_the_standard_library_keeps_its_module() -
     assert not (root / "selectors" / "__init__.py").exists()
     code = "import selectors, asyncio; assert selectors.DefaultSelector; import skillarena.selectors.interface"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=root)
+
+
+def test_an_option_that_only_the_swept_choices_know_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[Settings] = []
+
+    def keep(all_settings: Sequence[Settings]) -> int:
+        found.extend(all_settings)
+        return 0
+
+    monkeypatch.setattr(sys, "argv", ["skillarena"])
+    assert main(["-m", "selector=random,vector", "selector.top_k=3", "seed=1"], keep) == 0
+    assert [(settings.selector["name"], settings.selector["top_k"]) for settings in found] == [
+        ("random", 3),
+        ("vector", 3),
+    ]
