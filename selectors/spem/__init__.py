@@ -1,1 +1,1 @@
-"""SPEM (arXiv 2610.26995)."""
+"""SPEM: procedures taken from won episodes, statistics of skills, and a graph network over skills."""
