@@ -13,7 +13,8 @@ from skillarena.conf.errors import LibraryError
 from skillarena.selectors.parts import Parts
 from skillarena.selectors.skilldag import llm_cold_start, rules
 from skillarena.selectors.skilldag.candidates import Pairs, choose_candidates
-from skillarena.selectors.skilldag.graph import BACKBONE, EDGE_TYPES, GraphError, SkillGraph, make_edge
+from skillarena.selectors.skilldag.edges import BACKBONE, EDGE_TYPES, GraphError, make_edge
+from skillarena.selectors.skilldag.graph import SkillGraph
 from skillarena.selectors.skilldag.journal import FirstGraph
 from skillarena.selectors.skilldag.labels import Label
 from skillarena.selectors.skilldag.topological_order import TopologicalOrder

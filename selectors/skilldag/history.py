@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from skillarena.selectors.skilldag.graph import NO_CHANGE, Change, GraphError, SkillGraph, clean_reason, net_change
+from skillarena.selectors.skilldag.edges import NO_CHANGE, Change, GraphError, clean_reason, net_change
+from skillarena.selectors.skilldag.graph import SkillGraph
 
 Action = Literal["add", "remove", "retype", "rollback"]
+_LATEST = 5
 ACTIONS: tuple[Action, ...] = get_args(Action)
 
 
@@ -105,10 +107,9 @@ class History:
             raise GraphError("NOTHING_TO_ROLLBACK", f"no edit{of_task} is in force")
         return Edit("rollback", reason, undoes=tuple(in_force[: steps or None]))
 
-    def related(self, pairs: set[tuple[str, str]], latest: int = 5) -> list[Entry]:
-        """The latest entries that concern any of these pairs, oldest first."""
-        names = {name for pair in pairs for name in self.on_pair.get(pair, ())[-latest:]}
-        return [self.entries[name] for name in self.entries if name in names][-latest:]
+    def latest_on(self, pair: tuple[str, str]) -> list[Entry]:
+        """The latest entries that concern an unordered pair of skills, oldest first."""
+        return [self.entries[name] for name in self.on_pair.get(pair, ())[-_LATEST:]]
 
     def _in_force(self, name: str) -> Entry:
         if name not in self.entries:

@@ -16,7 +16,8 @@ import orjson
 
 from skillarena.conf.errors import DataError
 from skillarena.selectors.live import Lesson
-from skillarena.selectors.skilldag.graph import GraphError, SkillGraph
+from skillarena.selectors.skilldag.edges import GraphError
+from skillarena.selectors.skilldag.graph import SkillGraph
 from skillarena.selectors.skilldag.history import Edit, History
 
 _FORMAT = "skilldag/1"

@@ -14,7 +14,7 @@ from skillarena.selectors.interface import Indexing, Skill
 from skillarena.selectors.llm import CachedLlm
 from skillarena.selectors.llm_ranking import spoken
 from skillarena.selectors.skilldag.candidates import Pairs
-from skillarena.selectors.skilldag.graph import BACKBONE, clean_reason
+from skillarena.selectors.skilldag.edges import BACKBONE, clean_reason
 from skillarena.selectors.skilldag.labels import Label
 from skillarena.selectors.skilldag.views import preview
 

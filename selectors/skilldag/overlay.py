@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from skillarena.selectors.interface import Skill
-from skillarena.selectors.skilldag.graph import SkillGraph, unknown_skill
+from skillarena.selectors.skilldag.edges import unknown_skill
+from skillarena.selectors.skilldag.graph import SkillGraph
 from skillarena.selectors.skilldag.history import Edit, Entry, History
 from skillarena.selectors.skilldag.index import LibraryIndex
 from skillarena.selectors.skilldag.search import search

@@ -11,7 +11,8 @@ from typing import Any
 
 from skillarena.selectors.interface import Skill
 from skillarena.selectors.shortlist import Candidate
-from skillarena.selectors.skilldag.graph import EXCLUDES, Edge, SkillGraph
+from skillarena.selectors.skilldag.edges import EXCLUDES, Edge
+from skillarena.selectors.skilldag.graph import SkillGraph
 
 Nearest = Callable[[str, int], Sequence[Candidate]]
 """The nearest so many skills for a text, nearest first."""

@@ -56,7 +56,7 @@ class SkillDag:
         top_k: int = 1,
         search_k: int = 5,
         depth: int = 2,
-        max_related: int = 10,
+        max_related: int = 5,
         needs_view: str = "parser",
         classifier: str = "rules",
         freeze: bool = False,
@@ -75,7 +75,8 @@ class SkillDag:
         self.episodes_per_update = episodes_per_update
         models = {"parser": needs_view == "parser", "llm": "llm" in (needs_view, classifier)}
         self.needs = ("embedder", *(model for model, needed in models.items() if needed))
-        self.identity = "" if memory is None else sha256(_read_file(memory)).hexdigest()
+        self._learned = None if memory is None else _read_file(memory)
+        self.identity = "" if self._learned is None else sha256(self._learned).hexdigest()
         self._parts = parts
         self._top_k = top_k
         self._search_k = search_k
@@ -121,7 +122,7 @@ class SkillDag:
 
     def initial_memory(self) -> bytes:
         """The memory file's content, or the memory of a cold start."""
-        return empty_memory(self._index.first) if self._file is None else _read_file(self._file)
+        return empty_memory(self._index.first) if self._learned is None else self._learned
 
     def with_memory(self, memory: bytes) -> SkillDag:
         """The same method with another memory. Raises ``DataError`` for a damaged or foreign one."""
@@ -142,9 +143,9 @@ class SkillDag:
             ConfigError: the memory's file was learned on some of them.
             DataError: the file is damaged.
         """
-        if self._file is None:
+        if self._learned is None:
             return
-        learned = {episode.task_id for episode in read_episodes(_read_file(self._file))}
+        learned = {episode.task_id for episode in read_episodes(self._learned)}
         overlap = sum(task.id in learned for task in tasks)
         if overlap:
             raise ConfigError(

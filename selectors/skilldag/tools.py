@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from skillarena.selectors.live import ToolResult
 from skillarena.selectors.shortlist import choose
-from skillarena.selectors.skilldag.graph import EXCLUDES, GraphError, clean_reason
+from skillarena.selectors.skilldag.edges import EXCLUDES, GraphError, clean_reason
 from skillarena.selectors.skilldag.history import Edit, Entry
 from skillarena.selectors.skilldag.overlay import Overlay
 
@@ -251,7 +251,7 @@ def _related(overlay: Overlay, source: str, target: str) -> dict[str, Any]:
     return {
         "related": {
             "edges": [edge.as_json() for edge in overlay.graph.between(*pair)],
-            "edits": [_described(entry, overlay) for entry in overlay.history.related({pair})],
+            "edits": [_described(entry, overlay) for entry in overlay.history.latest_on(pair)],
         }
     }
 

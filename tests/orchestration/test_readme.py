@@ -10,6 +10,7 @@ import pytest
 from command import cells, rows_of, run_command
 
 README = Path(__file__).resolve().parents[2] / "README.md"
+DOCS = sorted((README.parent / "docs").glob("*.md"))
 
 
 def blocks(language: str) -> list[str]:
@@ -19,7 +20,8 @@ def blocks(language: str) -> list[str]:
 def test_every_command_composes() -> None:
     from skillarena.orchestration.hydra_run import compose
 
-    lines = README.read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (README, *DOCS))
+    lines = text.replace("\\\n", " ").splitlines()
     commands = [shlex.split(line, comments=True) for line in lines if re.match(r" +skillarena (run|plan)( |$)", line)]
     assert len(commands) >= 10
     for words in commands:

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from skillarena.selectors.skilldag.graph import (
-    REASON_CHARS,
-    Change,
-    Edge,
-    GraphError,
-    SkillGraph,
-    make_edge,
-    net_change,
-)
+from skillarena.selectors.skilldag.edges import REASON_CHARS, Change, Edge, GraphError, make_edge, net_change
+from skillarena.selectors.skilldag.graph import SkillGraph
 
 SKILLS = ("a", "b", "c", "d")
 
@@ -26,7 +19,7 @@ def add(graph: SkillGraph, source: str, target: str, edge_type: str, reason: str
 
 
 def short(edges: list[Edge]) -> list[str]:
-    return [f"{edge.source} {edge.type} {edge.target}" for edge in edges]
+    return [str(edge) for edge in edges]
 
 
 def refusal(graph: SkillGraph, *edge: str) -> GraphError:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from skillarena.selectors.skilldag.graph import GraphError, SkillGraph, make_edge
+from skillarena.selectors.skilldag.edges import GraphError, make_edge
+from skillarena.selectors.skilldag.graph import SkillGraph
 from skillarena.selectors.skilldag.history import Edit, History
 
 AB = ("a", "b", "depends_on")
@@ -161,8 +162,8 @@ def test_the_latest_entries_of_a_pair_are_found() -> None:
     for _ in range(4):
         story.add("b", "a", "similar_to")
         story.remove("a", "b", "similar_to")
-    assert [entry.id for entry in story.history.related({("a", "b")})] == ["e5", "e6", "e7", "e8", "e9"]
-    assert story.history.related({("a", "c")}) == []
+    assert [entry.id for entry in story.history.latest_on(("a", "b"))] == ["e5", "e6", "e7", "e8", "e9"]
+    assert story.history.latest_on(("a", "c")) == []
 
 
 def test_forks_do_not_see_each_other() -> None:

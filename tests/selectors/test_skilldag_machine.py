@@ -15,7 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from skilldag_calls import NAMES, attend, call, lesson, parts_of
 
 from skillarena.selectors.live import Lesson
-from skillarena.selectors.skilldag.graph import EDGE_TYPES, EXCLUDES, SkillGraph
+from skillarena.selectors.skilldag.edges import EDGE_TYPES, EXCLUDES
+from skillarena.selectors.skilldag.graph import SkillGraph
 from skillarena.selectors.skilldag.history import History
 from skillarena.selectors.skilldag.selector import SkillDag
 from skillarena.selectors.skilldag.session import DagSession

@@ -11,7 +11,8 @@ from skilldag_calls import add, attend, call, edges, lesson, parts_of
 
 from skillarena.selectors.interface import Skill
 from skillarena.selectors.library import SkillLibrary
-from skillarena.selectors.skilldag.graph import SkillGraph, make_edge
+from skillarena.selectors.skilldag.edges import make_edge
+from skillarena.selectors.skilldag.graph import SkillGraph
 from skillarena.selectors.skilldag.search import conflicts_of, neighbors_of
 from skillarena.selectors.skilldag.selector import SkillDag
 from skillarena.selectors.skilldag.session import DagSession

@@ -18,7 +18,7 @@ from skillarena.selectors.heuristic_parser import HeuristicParser
 from skillarena.selectors.interface import Selector, Skill
 from skillarena.selectors.library import SkillLibrary
 from skillarena.selectors.live import EpisodeRecord, LearningSelector, LiveSession
-from skillarena.selectors.skilldag.graph import GraphError
+from skillarena.selectors.skilldag.edges import GraphError
 from skillarena.selectors.skilldag.selector import SkillDag
 
 
@@ -261,12 +261,12 @@ def test_public_skills_get_a_sane_graph(benchmark: Any, tmp_path: Path) -> None:
     }
     assert expected[benchmark] <= known
     session = dag.open(task(HOT_MUG))
-    check_sound_against(session._overlay.graph)
+    check_acyclic(session._overlay.graph)
     result = call(session, "search", query="heat an object")["result"]
     assert "heat" in result["matches"][0]["skill_id"]
 
 
-def check_sound_against(graph: Any) -> None:
+def check_acyclic(graph: Any) -> None:
     import networkx as nx
 
     backbone = [(edge.source, edge.target) for edge in graph.edges if edge.type in ("depends_on", "specializes")]
@@ -274,7 +274,7 @@ def check_sound_against(graph: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("size", "seconds", "gigabytes"), [(2_000, 30, 0.5), (LARGE, 600, 2.0)])
 def test_large_libraries_stay_within_bounds(size: int, seconds: float, gigabytes: float, tmp_path: Path) -> None:
     library = pool(size)
@@ -290,7 +290,7 @@ def test_large_libraries_stay_within_bounds(size: int, seconds: float, gigabytes
     assert embedder.longest_call <= 1024
     graph = dag._index.first.graph
     counts = Counter(edge.type for edge in graph.edges)
-    check_sound_against(graph)
+    check_acyclic(graph)
     assert 0 < sum(counts.values()) < 3 * size
     dag.open(task(HOT_MUG))
     started = time.perf_counter()
@@ -303,5 +303,5 @@ def test_large_libraries_stay_within_bounds(size: int, seconds: float, gigabytes
     add(session, first, second, "composes_with")
     assert len(dag.learn(memory, [lesson(session)])) < 2000
     print(
-        f"{size} skills: {cold:.0f} s ({cpu:.0f} s of CPU), {grown:.2f} GB more, {dict(counts)}, {answering * 1000:.0f} ms an answer"
+        f"{size} skills: {cold:.0f} s ({cpu:.0f} of CPU), {grown:.2f} GB more, {dict(counts)}, {answering:.3f} s each"
     )
