@@ -24,6 +24,9 @@ _OBSERVATION = re.compile(rf"(?<!\w)observation{_LABEL_END}", re.IGNORECASE)
 _LIST_MARK = re.compile(r"(?:[-*•>]{1,3}[ \t]{1,8}|\d{1,3}[.)][ \t]{1,8}){1,3}")
 _QUOTES = {"`": "`", '"': '"', "'": "'", "“": "”", "‘": "’", "*": "*", "[": "]", "<": ">"}
 _LONGEST_LINE = 2000
+LONGEST_ARGUMENTS = 8000
+"""Characters of a tool call's arguments; a call with more is refused."""
+_DEEPEST_ARGUMENTS = 20  # levels of nesting, far from where recursion would end
 _MOST_JSON_STARTS = 8
 
 
@@ -33,12 +36,9 @@ class ToolCall:
 
     name: str
     arguments: dict[str, Any] | None
-    """None when what follows the name is no JSON object."""
-
-    @property
-    def text(self) -> str:
-        """The call as it is told again in the conversation."""
-        return f"{self.name} {json.dumps(self.arguments, ensure_ascii=False)}" if self.arguments else self.name
+    """None when what follows the name is no JSON object of reasonable size and depth."""
+    text: str
+    """The call as it is told again in the conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +76,23 @@ def _tool_call(text: str) -> ParsedReply | None:
     action = _ACTION_ON_LINE.search(text)
     if label is None or (action is not None and action.start() < label.start()):
         return None
-    arguments: dict[str, Any] | None = {}
+    name = label[1]
+    call = ToolCall(name, {}, name)
     if (start := text.find("{", label.end(), label.end() + _LONGEST_LINE)) >= 0:
         try:
-            arguments, _end = json.JSONDecoder().raw_decode(text, start)
+            found, _end = json.JSONDecoder().raw_decode(text, start)
+            # Escapes can spell half a character, which nothing can be written with.
+            written = json.dumps(found, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")
+            fits = len(written) <= LONGEST_ARGUMENTS and _is_shallow(found, _DEEPEST_ARGUMENTS)
+            call = ToolCall(name, json.loads(written) if fits else None, f"{name} {written[:LONGEST_ARGUMENTS]}")
         except (ValueError, RecursionError):
-            arguments = None
-    return ParsedReply(_thought(text[: label.start()]), None, tool=ToolCall(label[1], arguments))
+            call = ToolCall(name, None, f"{name} {text[start : start + _LONGEST_LINE]}")
+    return ParsedReply(_thought(text[: label.start()]), None, tool=call)
+
+
+def _is_shallow(value: Any, levels: int) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels > 0 and all(_is_shallow(item, levels - 1) for item in inner)
 
 
 def _without_thinking(reply: str) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise, takewhile
 
-from skillarena.conf.errors import ContextOverflow
+from skillarena.conf.errors import BackboneError, ContextOverflow
 from skillarena.envs.interface import Benchmark, EndReason, StepResult, Task, TextEnv
 from skillarena.orchestration import prompts
 from skillarena.orchestration.action_parser import ParsedReply, parse_reply
@@ -18,6 +19,8 @@ from skillarena.orchestration.dialects import dialect_of
 from skillarena.orchestration.trajectory import Trajectory, Turn
 from skillarena.selectors.interface import SelectedSkill, Selection
 from skillarena.selectors.live import Trigger
+
+log = logging.getLogger(__name__)
 
 
 def run_episode(
@@ -134,14 +137,22 @@ class _Talk:
         return outcome
 
     def review(self, question: str) -> None:
-        """After the end: up to ``review_turns`` replies that may call tools; one that calls none ends it."""
+        """After the end: up to ``review_turns`` replies that may call tools; one that calls none ends it.
+
+        The episode has its outcome by then, so a model that fails ends the review and nothing else.
+        """
         self._context = replace(self._context, over=True)
         heard = self._messages[-1]
         self._messages[-1] = {"role": heard["role"], "content": f"{heard['content']}\n\n{question}"}
         for _ in range(self._settings.review_turns):
+            if self._tokens_spent:
+                return
             try:
                 reply = self._backbone.chat(tuple(self._messages), self._context)
             except ContextOverflow:
+                return
+            except BackboneError as error:
+                log.warning("task %s: no review after the episode: %s", self._context.task.name, error.message)
                 return
             parsed = parse_reply(reply.text, self._dialect, tools=True)
             if parsed.tool is None:
@@ -156,10 +167,12 @@ class _Talk:
         free = 0 if self._settings.skill_calls_cost_turns else min(self._lookups, self._settings.max_skill_calls)
         if len(self.turns) - free >= max_turns:
             return EndReason.STEP_LIMIT
+        return EndReason.TOKEN_LIMIT if self._tokens_spent else None
+
+    @property
+    def _tokens_spent(self) -> bool:
         most = self._settings.max_tokens
-        if most is not None and sum(turn.usage.total_tokens for turn in self.turns) >= most:
-            return EndReason.TOKEN_LIMIT
-        return None
+        return most is not None and sum(turn.usage.total_tokens for turn in self.turns) >= most
 
     @property
     def _lookups(self) -> int:
@@ -196,7 +209,7 @@ class _Talk:
             most = self._settings.max_skill_calls
             result = refusal("NO_CALLS_LEFT", f"all {most} tool calls of this episode are used up; go on without")
         return replace(
-            self._turn(reply, parsed, valid=result.ok, observation=result.text),
+            self._turn(reply, parsed, valid=result.ok, observation=_writable(result.text)),
             tool=parsed.tool.text,
             tool_seconds=time.perf_counter() - started,
             skills_read=self._read(result.skills),
@@ -244,6 +257,11 @@ class _Talk:
         new = tuple(skill for skill in skills if skill.id not in known)
         self._context = replace(self._context, skills=(*self._context.skills, *new))
         return tuple(skill.id for skill in skills)
+
+
+def _writable(text: str) -> str:
+    """Without half characters, which an answer that quotes odd skills may hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def fires(trigger: Trigger, turns: Sequence[Turn]) -> bool:

@@ -58,7 +58,8 @@ class LocalSession:
             hint = nearest(name, list(self._tools))
             return refusal("UNKNOWN_TOOL", f"there is no tool {name!r}{hint}; there are: {', '.join(self._tools)}")
         if arguments is None:
-            return refusal("INVALID_JSON", f"the arguments must be one JSON object, as in: Tool: {name} {tool.usage}")
+            form = f"the arguments must be one JSON object of reasonable size, as in: Tool: {name} {tool.usage}"
+            return refusal("INVALID_JSON", form)
         return tool.call(arguments)
 
     def advise(self, observation: str, actions: Sequence[str]) -> Advice:

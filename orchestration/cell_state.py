@@ -63,8 +63,9 @@ class CellState:
     def units(self) -> list[Unit]:
         """Unfinished episodes that can be played by now."""
         cell, learning = self.cell, self.learning
-        tasks, memory = (cell.tasks, None) if learning is None else (learning.batch, learning.memory)
-        return [Unit(cell, task, cell.episode_id(task), memory) for task in tasks if not self.finished(task)]
+        tasks = cell.tasks if learning is None else learning.batch
+        known = (None, "") if learning is None else (learning.memory, learning.memory_file)
+        return [Unit(cell, task, cell.episode_id(task), *known) for task in tasks if not self.finished(task)]
 
     def finished(self, task: Task) -> bool:
         """The task's episode needs no further run."""
@@ -86,7 +87,7 @@ class CellState:
         self.ended = True
         summary = self.summary
         try:
-            write_json(self.cell.directory / "summary.json", summary.to_dict())
+            write_json(self.cell.directory / "summary.json", summary.to_dict() | {"error": self.error})
         except EnvError as error:  # it can be made again from the ledger, which is what counts
             log.warning("%s", error.message)
         if mirror is not None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from skillarena.conf.errors import DataError, SkillArenaError
+from skillarena.conf.errors import ConfigError, DataError, SkillArenaError
 from skillarena.envs.cache_dir import cache_root
 from skillarena.envs.interface import Task
 from skillarena.orchestration.assembly import AssembledParts, build, build_selector, check_options, load_library
@@ -26,6 +26,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _OWN = "skillarena.selectors."
+_DIGITS = 8
 _SIZES = ("k", "top_k")  # options of selectors that tell cells apart in their names
 
 MODELS = ("embedder", "reranker", "parser", "llm")
@@ -118,6 +119,11 @@ class Preflight:
         models = self._once("models", needed, lambda: {part: self._model_identity(parts, part) for part in needed})
         simulated = self._once("backbone", settings.backbone, lambda: self._simulated(settings))
         simulated |= "llm" in needed and parts.llm.simulated
+        if "llm" in needed and parts.llm.simulated and indexing_of(selector) is not None:
+            raise ConfigError(
+                f"{label(settings.selector)} asks a language model about every skill; the simulated one can only rank",
+                "choose a real one, for example llm=deepseek_v4_flash, or options of the selector that ask none",
+            )
         weights = self._once("weights", settings.backbone, lambda: self._weights(settings))
         about = {"selector": settings.selector, "benchmark": settings.benchmark}
         self._once("allowed", about, lambda: _check_tasks(selector, tasks))
@@ -127,7 +133,7 @@ class Preflight:
         content = str(getattr(selector, "identity", ""))
         identity = settings.identity(Facts(library.fingerprint, ids, models, weights, _code_digest(selector), content))
         cell_id = digest(identity)
-        name = _name(settings, split)
+        name = _name(settings, split, content if settings.selector.get("memory") else "")
         folder = Path(settings.output_dir) / "cells" / f"{re.sub(r'[^A-Za-z0-9_.]+', '-', name)}-{cell_id[:12]}"
         return Cell(
             id=cell_id,
@@ -209,11 +215,11 @@ def _list_tasks(settings: Settings, cache_dir: Path) -> tuple[str, tuple[Task, .
     return benchmark.split, tasks
 
 
-def _name(settings: Settings, split: str) -> str:
-    """A label that tells the cells of a sweep apart."""
+def _name(settings: Settings, split: str, memory: str) -> str:
+    """A label that tells the cells of a sweep apart; what a selector has learned elsewhere is named by its digest."""
     sizes = {key: settings.selector.get(key) for key in _SIZES}
     options = "".join(f" {key}={size}" for key, size in sizes.items() if size is not None)
-    method = f"{label(settings.selector)}{options}"
+    method = f"{label(settings.selector)}{options}" + (f" memory={memory[:_DIGITS]}" if memory else "")
     return f"{label(settings.benchmark)}/{split} {method} {label(settings.backbone)} seed={settings.seed}"
 
 

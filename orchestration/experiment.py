@@ -87,8 +87,10 @@ def _report(result: SweepResult, settings: Settings, broken: bool) -> int:
             reason = lost[0].strip().splitlines()[-1].strip()
             print(f"{cell.cell.name}: {len(lost)} episodes have no result; the first: {plain(reason)}", file=sys.stderr)
             print(f"  all reasons: {cell.cell.directory / 'episodes.jsonl'} (error)", file=sys.stderr)
-    for message in dict.fromkeys(cell.error for cell in result.cells if cell.error):
+    for message, names in _by_error(result).items():
         print(f"error: {plain(message)}", file=sys.stderr)
+        if len(result.cells) > 1:
+            print(f"  in: {', '.join(names)}", file=sys.stderr)
     if result.halted:
         print(f"stopped: {plain(result.halted)}; the same command continues with a new budget", file=sys.stderr)
         return EXIT_BUDGET
@@ -99,6 +101,15 @@ def _report(result: SweepResult, settings: Settings, broken: bool) -> int:
         return EXIT_MISTAKE
     complete = all(cell.summary.complete for cell in result.cells)
     return EXIT_OK if complete and not broken else EXIT_INCOMPLETE
+
+
+def _by_error(result: SweepResult) -> dict[str, list[str]]:
+    """Names of the cells that cannot go on, by the reason."""
+    found: dict[str, list[str]] = {}
+    for cell in result.cells:
+        if cell.error:
+            found.setdefault(cell.error, []).append(cell.cell.name)
+    return found
 
 
 def cells_in(folders: Sequence[Path]) -> list[Path]:

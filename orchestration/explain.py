@@ -95,14 +95,12 @@ def _parse(parse: dict[str, Any]) -> Table:
 
 def _candidates(candidates: list[dict[str, Any]], shown: int | None) -> Table:
     edges = bool(candidates) and "src" in candidates[0]
-    headings = ["candidate", "cosine", "rho", "w", *(["edge", "precondition", "completion"] if edges else [])]
+    numbers = [key for key in ("cosine", "rho", "w", "score", "utility") if any(key in one for one in candidates)]
+    headings = ["candidate", *numbers, *(["edge", "precondition", "completion"] if edges else [])]
     best = f", the best {shown}" if shown and shown < len(candidates) else ""
     table = _table(f"Candidates ({len(candidates)}) by relevance{best}", *headings)
     for candidate in sorted(candidates, key=lambda c: -c.get("rho", c.get("cosine", 0.0)))[:shown]:
-        row: list[Text | str] = [
-            _text(candidate["id"]),
-            *(_number(candidate.get(key)) for key in ("cosine", "rho", "w")),
-        ]
+        row: list[Text | str] = [_text(candidate["id"]), *(_number(candidate.get(key)) for key in numbers)]
         if edges:
             arrow = f"S{candidate['src']}>S{candidate['tgt']}" if candidate["keep"] else "dropped"
             row += [_text(arrow), _text(candidate["precondition"] or "None"), _text(candidate["completion"])]

@@ -4,24 +4,31 @@ Episodes of a batch start from the same memory. When all of them have their rows
 into the next memory, so the outcome depends neither on the number of workers nor on who is first. A cell folder holds
 
 * ``lessons.jsonl``: one line an episode, written before the episode's row;
-* ``memory/NNNN``: the memory after batch NNNN, written whole.
+* ``memory/NNNN-DIGEST``: the memory after batch NNNN, written whole.
 
 Both are read again when the cell is continued, so learning resumes where the episodes do.
 """
 
 from __future__ import annotations
 
+import hashlib
+import logging
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-import orjson
+from pydantic import TypeAdapter, ValidationError
 
 from skillarena.conf.errors import DataError
 from skillarena.envs.interface import Task
 from skillarena.orchestration.cells import Cell
 from skillarena.orchestration.json_lines import JsonLines
 from skillarena.selectors.live import Lesson
+
+log = logging.getLogger(__name__)
+
+_DIGITS = 12
+_LESSON = TypeAdapter(Lesson)
 
 
 class Learning:
@@ -43,12 +50,14 @@ class Learning:
         self._lessons = _read_lessons(self._folder / "lessons.jsonl")
         self.memory: bytes | None = None
         """What episodes of the current batch start from; None before the first update."""
+        self.memory_file = ""
+        """Its name in the cell's folder ``memory``."""
+        self._memories = cell.directory / "memory"
         self._updates = 0
         self.merging = False
         """An update is being computed."""
-        while self.batch_is_over and (file := self._file(self._updates + 1)).exists():
-            self.memory = _read(file)
-            self._updates += 1
+        while self.batch_is_over and self._take_up():
+            pass
 
     @property
     def done(self) -> bool:
@@ -67,18 +76,25 @@ class Learning:
 
     @property
     def lessons(self) -> tuple[Lesson, ...]:
-        """What the batch has taught, in task order."""
-        return tuple(self._lessons[task.id] for task in self.batch if task.id in self._lessons)
+        """What the batch has taught, in task order. Raises ``DataError`` when a lesson is missing."""
+        missing = [task.name for task in self.batch if task.id not in self._lessons]
+        if missing:
+            raise DataError(
+                f"{self._folder / 'lessons.jsonl'} lacks what {len(missing)} finished episodes taught,"
+                f" for example {missing[0]}",
+                "restore the file, or delete the cell's folder to play it anew",
+            )
+        return tuple(self._lessons[task.id] for task in self.batch)
 
     @property
     def final(self) -> Path | None:
         """The file of the latest memory; None before the first update."""
-        return self._file(self._updates) if self._updates else None
+        return self._memories / self.memory_file if self.memory_file else None
 
     def keep(self, lesson: Lesson | None) -> None:
         """Write down what an episode taught, before its row."""
         if lesson is None:
-            return
+            return  # and so the batch cannot be merged
         try:
             file = JsonLines(self._folder / "lessons.jsonl")
             try:
@@ -94,32 +110,49 @@ class Learning:
 
     def update(self, memory: bytes) -> None:
         """The batch is merged: write the memory down and go on to the next batch."""
-        path = self._file(self._updates + 1)
+        name = _file_name(self._updates + 1, memory)
+        path = self._memories / name
         try:
             path.parent.mkdir(exist_ok=True)
-            part = path.with_suffix(".part")
+            part = path.with_name(f"{name}.part")
             part.write_bytes(memory)
             part.replace(path)
         except OSError as error:
             raise DataError(
                 f"{path}: cannot be written ({error.strerror or error})",
-                "free some disk space and run the same command again; finished episodes are kept",
+                "see to it that the folder can be written, and run the same command again; finished episodes are kept",
             ) from error
-        self.memory = memory
+        self._go_on(name, memory)
+
+    def _go_on(self, name: str, memory: bytes) -> None:
+        self.memory, self.memory_file = memory, name
         self._updates += 1
         self.merging = False
 
-    def _file(self, update: int) -> Path:
-        return self._folder / "memory" / f"{update:04d}"
+    def _take_up(self) -> bool:
+        """Go on with the stored memory of the batch that is over; one that is missing or damaged is merged again."""
+        for path in self._memories.glob(f"{self._updates + 1:04d}-*"):
+            memory = _read(path)
+            if path.name == _file_name(self._updates + 1, memory):
+                self._go_on(path.name, memory)
+                return True
+            if not path.name.endswith(".part"):
+                log.warning("%s is damaged; it is made again from the lessons", path)
+        return False
+
+
+def _file_name(update: int, memory: bytes) -> str:
+    """Number of the update and first digits of the content's digest, so that a damaged file is noticed."""
+    return f"{update:04d}-{hashlib.sha256(memory).hexdigest()[:_DIGITS]}"
 
 
 def _read_lessons(path: Path) -> dict[str, Lesson]:
-    """The last lesson of each task; lines that are none count for nothing, like torn rows of a ledger."""
+    """The last lesson of each task. A line that is none counts as missing, like a torn row of a ledger."""
     lessons: dict[str, Lesson] = {}
     for line in (_read(path) if path.exists() else b"").splitlines():
         try:
-            lesson = Lesson(**orjson.loads(line))
-        except (orjson.JSONDecodeError, TypeError):
+            lesson = _LESSON.validate_json(line)
+        except ValidationError:
             continue
         lessons[lesson.task_id] = lesson
     return lessons

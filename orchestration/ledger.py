@@ -107,8 +107,8 @@ class EpisodeRow:
     lookup_seconds: float = 0.0
     """The part of ``wall_seconds`` spent waiting for the selector's tools and advice."""
     memory: str = ""
-    """First digits of the digest of what a learning selector knew at the start; empty for others and before the first
-    update."""
+    """File in the cell's folder ``memory`` that the episode of a learning selector started from; empty for others and
+    before the first update."""
 
     @property
     def total_tokens(self) -> int:

@@ -29,6 +29,7 @@ class Progress:
         self._live: Live | None = None
         self._states: Sequence[CellState] = ()
         self._started = self._last = time.monotonic()
+        self._printed = ""
         self._done_at_start = 0
         self._under_way = ""
 
@@ -55,7 +56,9 @@ class Progress:
             self._live.update(self._table())
         elif now - self._last >= self._every_s:
             self._last = now
-            self._console.print(self._line(), soft_wrap=True)
+            if (line := self._line()) != self._printed:
+                self._printed = line
+                self._console.print(line, soft_wrap=True)
 
     def stop(self) -> None:
         """Remove the live table, or print the last line."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from typing import Any
 
@@ -61,7 +60,7 @@ def row_of(ready: Ready, trajectory: Trajectory, attempts: int, wasted_tokens: i
         node=node,
         skills_added=len(trajectory.skills_read) - len(trajectory.skills),
         lookup_seconds=trajectory.tool_seconds,
-        memory=hashlib.sha256(ready.unit.memory).hexdigest()[:12] if ready.unit.memory is not None else "",
+        memory=ready.unit.memory_file,
     )
 
 

@@ -29,7 +29,9 @@ class Unit:
     task: Task
     episode_id: str
     memory: bytes | None = field(default=None, repr=False)
-    """What a selector that learns knows by then; None for one that does not, and before its first episode."""
+    """What a selector that learns knows by then; None for one that does not, and before its first update."""
+    memory_file: str = ""
+    """Its name in the cell's folder; empty for None."""
 
     @cached_property
     def selection_key(self) -> str:

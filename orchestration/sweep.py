@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from skillarena.conf.errors import SkillArenaError
+from skillarena.conf.errors import DataError, SkillArenaError
 from skillarena.orchestration.budget import Budget, Caps
 from skillarena.orchestration.cell_state import CellState
 from skillarena.orchestration.cells import Cell, cache_folder
@@ -168,9 +168,14 @@ class Sweep:
         learning = state.learning
         if learning is None or learning.merging or not learning.batch_is_over or not self._crew.selecting.free:
             return
+        try:
+            lessons = learning.lessons
+        except DataError as error:
+            self._fail_cell(state.cell, str(error))
+            return
         learning.merging = True
         unit = Unit(state.cell, learning.batch[0], state.cell.episode_id(learning.batch[0]), learning.memory)
-        self._crew.selecting.submit(LearningJob(self._crew.method(unit), learning.lessons), state)
+        self._crew.selecting.submit(LearningJob(self._crew.method(unit), lessons), state)
 
     def _merge_landed(self, state: CellState, landing: Landing) -> None:
         result = self._result_of(landing)
@@ -180,6 +185,9 @@ class Sweep:
             self.schedule.add(state.units())
             return
         state.learning.merging = False  # and so it is tried again
+        if result.budget_spent:
+            self.halted = result.message
+            return
         self._failed_merges[state.cell.id] += 1
         if result.permanent or self._failed_merges[state.cell.id] >= self.settings.run.max_attempts:
             self._fail_cell(state.cell, f"learning from a batch of episodes failed: {result.message}")
@@ -270,7 +278,7 @@ class Sweep:
             reason = f"no selection after {selection_limit_s:g} s"
             for unit in self._crew.selecting.kill(flight.worker, reason):
                 if unit is flight.tag or isinstance(unit, CellState):
-                    self._selection_landed(Landing(unit, flight.worker, lost=reason))
+                    self._back_from_selecting(Landing(unit, flight.worker, lost=reason))
                 else:
                     self._to_compute.appendleft(unit)
 

@@ -11,6 +11,7 @@ from rich.text import Text
 from skillarena.orchestration.driver import CellResult
 from skillarena.orchestration.summary import Estimate, Summary
 from skillarena.orchestration.top_k_mean import top_k_means
+from skillarena.selectors.interface import MARKS
 
 _QUALITY = ("episodes", "reward [95 %]", "solved %", "env steps", "invalid")
 _COST = {
@@ -67,17 +68,24 @@ def notes_on(results: Sequence[CellResult]) -> list[str]:
     if _any_simulated(results):
         notes.append("simulated: a scripted policy played; the numbers say nothing about any model.")
     if any(not result.summary.complete for result in results):
-        notes.append("!: not every task has a scored episode; infrastructure errors enter no mean.")
+        notes.append("!: not every task has a scored episode; what has none enters no mean.")
+    if len(results) > 1 and any(_mean(result.summary, "pairs_cached") for result in results):
+        notes.append(
+            "What an earlier cell left in the cache takes a later one no time: compare seconds on equal caches."
+        )
     if any(result.summary.marks.get("tokens_estimated") for result in results):
         notes.append("Tokens are estimated from text length where the backbone reports none.")
+    explained: dict[str, str] = {}
     for result in results:
         marks = {mark: count for mark, count in result.summary.marks.items() if mark != "tokens_estimated"}
         if marks:
-            counts = ", ".join(f"{mark} in {count}" for mark, count in marks.items())
+            counts = "; ".join(f"{mark} in {count}" for mark, count in marks.items())
             notes.append(f"{result.cell.name}: {counts} of {result.summary.scored} episodes")
+            explained |= {mark: MARKS[mark] for mark in marks if mark in MARKS}
         if result.cell.left_out:
             notes.append(f"{result.cell.name}: {len(result.cell.left_out)} documents of the library were left out:")
             notes += [f"  {reason}" for reason in result.cell.left_out[:5]]
+    notes += [f"{mark}: {meaning}." for mark, meaning in explained.items()]
     return notes
 
 

@@ -22,6 +22,7 @@ import orjson
 from skillarena.conf.errors import (
     BackboneError,
     ConfigError,
+    DataError,
     EnvError,
     LibraryError,
     ModelHostLost,
@@ -253,11 +254,11 @@ def failure(error: Exception, *, repeats: bool = False, worker_lost: bool = Fals
 
     Args:
         error: what was raised.
-        repeats: a bug (an unexpected error) would show again, since the work is deterministic.
+        repeats: a bug (an unexpected error) or bad data would show again, since the work is deterministic.
         worker_lost: the worker must be replaced.
         wasted_tokens: tokens spent in vain.
     """
     expected = isinstance(error, SkillArenaError)
-    permanent = isinstance(error, _PERMANENT) or (repeats and not expected)
+    permanent = isinstance(error, _PERMANENT) or (repeats and (not expected or isinstance(error, DataError)))
     text = str(error) if expected else "".join(traceback.format_exception(error)).strip()
     return Failure(text, permanent, worker_lost, wasted_tokens, budget_spent=isinstance(error, BudgetSpent))

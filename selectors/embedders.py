@@ -13,7 +13,7 @@ from skillarena.conf.errors import RerankerError
 from skillarena.selectors.cache import DiskCache, cached_rows, digest
 from skillarena.selectors.checkpoint import SAFE_WEIGHTS, find_checkpoint, loading
 from skillarena.selectors.interface import Embedder
-from skillarena.selectors.options import DTYPES, check_choice, check_counts
+from skillarena.selectors.options import DTYPES, check_choice, check_counts, check_optional_counts
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -59,7 +59,8 @@ class SentenceTransformerEmbedder:
         end_token: str | None = None,
         dtype: str = "float32",
     ) -> None:
-        check_counts(batch_size=batch_size, max_length=max_length)
+        check_counts(batch_size=batch_size)
+        check_optional_counts(max_length=max_length)
         check_choice("dtype", dtype, DTYPES)
         marker = "config.json" if end_token else "modules.json"
         self._checkpoint = find_checkpoint(model, revision=revision, marker=marker)

@@ -102,12 +102,17 @@ class CachedLlm:
             ContextOverflow: the messages do not fit into the model.
             BackboneError: the model cannot be reached.
         """
-        key = digest(_FORMAT, self.identity, json.dumps(list(messages)))
+        # Half characters, which escapes in an answer can spell, could not be sent again.
+        messages = [
+            {name: text.encode("utf-8", "replace").decode("utf-8") for name, text in message.items()}
+            for message in messages
+        ]
+        key = digest(_FORMAT, self.identity, json.dumps(messages))
         stored = self._cache.get_many([key]).get(key)
         if stored is not None:
             answer = Answer(**json.loads(stored))
         else:
-            reply = self._model.chat(list(messages))
+            reply = self._model.chat(messages)
             usage = reply.usage
             answer = Answer(reply.text, reply.finish_reason == "length", usage.prompt_tokens, usage.completion_tokens)
             self._cache.put_many({key: json.dumps(asdict(answer)).encode()})

@@ -7,7 +7,7 @@ from pathlib import Path
 from skillarena.envs.interface import Task
 from skillarena.selectors.interface import FixedSession, Selection
 from skillarena.selectors.labels import LabelledLibrary, load_labels
-from skillarena.selectors.options import check_counts
+from skillarena.selectors.options import check_optional_counts
 from skillarena.selectors.parts import Parts
 from skillarena.selectors.shortlist import choose
 
@@ -31,7 +31,7 @@ class Oracle:
     needs = ()
 
     def __init__(self, parts: Parts, *, labels: str | Path | None = None, top_k: int | None = None) -> None:
-        check_counts(top_k=top_k)
+        check_optional_counts(top_k=top_k)
         loaded = load_labels(labels)
         self.identity = loaded.identity
         self._labelled = LabelledLibrary(loaded, parts.library)

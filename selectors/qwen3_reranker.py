@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skillarena.conf.errors import RerankerError
 from skillarena.selectors.checkpoint import SAFE_WEIGHTS, Checkpoint, find_checkpoint, loading
-from skillarena.selectors.options import DTYPES, check_choice, check_counts
+from skillarena.selectors.options import DTYPES, check_choice, check_counts, check_optional_counts
 from skillarena.selectors.parity import load_reference, prove
 from skillarena.selectors.qwen3_prompt import PromptTokenizer, Qwen3Prompt, load_prompt_tokenizer
 
@@ -57,7 +57,8 @@ class Qwen3Reranker:
         device: str | None = None,
         revision: str | None = None,
     ) -> None:
-        check_counts(batch_size=batch_size, max_length=max_length)
+        check_counts(batch_size=batch_size)
+        check_optional_counts(max_length=max_length)
         check_choice("dtype", dtype, DTYPES)
         self._prompt = Qwen3Prompt(instruction, separator)
         self._reference = load_reference(reference)

@@ -15,7 +15,7 @@ from skillarena.conf.errors import ConfigError, RerankerError
 from skillarena.selectors.cache import DiskCache, cached_rows, digest
 from skillarena.selectors.checkpoint import SAFE_WEIGHTS, Checkpoint, find_checkpoint, loading
 from skillarena.selectors.interface import Embedder, Reranker
-from skillarena.selectors.options import check_counts
+from skillarena.selectors.options import check_counts, check_optional_counts
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
@@ -98,7 +98,8 @@ class CrossEncoderReranker:
         revision: str | None = None,
         max_length: int | None = None,
     ) -> None:
-        check_counts(batch_size=batch_size, max_length=max_length)
+        check_counts(batch_size=batch_size)
+        check_optional_counts(max_length=max_length)
         self._checkpoint = find_checkpoint(model, revision=revision, marker="config.json")
         _check_is_classifier(self._checkpoint)
         self._batch_size = batch_size

@@ -11,7 +11,7 @@ import numpy as np
 from skillarena.conf.errors import ConfigError
 from skillarena.envs.interface import Task
 from skillarena.selectors.interface import FixedSession, Selection, Skill
-from skillarena.selectors.options import check_choice, check_counts
+from skillarena.selectors.options import check_choice, check_counts, check_flags
 from skillarena.selectors.parts import Parts
 from skillarena.selectors.shortlist import Candidate, Shortlist, choose
 
@@ -66,6 +66,7 @@ class SkillRouter:
         description_chars: int = 500,
         body_chars: int = 8000,
     ) -> None:
+        check_flags(rerank=rerank)
         check_counts(top_k=top_k, query_chars=query_chars, description_chars=description_chars, body_chars=body_chars)
         check_choice("document", document, DOCUMENTS)
         text = partial(encoded_text, description_chars=description_chars, body_chars=body_chars)

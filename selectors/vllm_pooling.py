@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from skillarena.conf.errors import ConfigError, ModelHostLost, RerankerError
 from skillarena.selectors.checkpoint import find_checkpoint
 from skillarena.selectors.measure import offline
-from skillarena.selectors.options import check_counts
+from skillarena.selectors.options import check_counts, check_optional_counts
 from skillarena.selectors.parity import load_reference, prove
 from skillarena.selectors.qwen3_prompt import PromptTokenizer, Qwen3Prompt, load_prompt_tokenizer
 
@@ -77,7 +77,8 @@ class VllmPoolingReranker:
         timeout_s: float = 300.0,
         max_retries: int = 5,
     ) -> None:
-        check_counts(batch_size=batch_size, max_length=max_length)
+        check_counts(batch_size=batch_size)
+        check_optional_counts(max_length=max_length)
         if not (connect_timeout_s > 0 and timeout_s > 0 and max_retries >= 0):
             raise ConfigError(
                 f"connect_timeout_s={connect_timeout_s}, timeout_s={timeout_s} or max_retries={max_retries} is too low",

@@ -157,7 +157,7 @@ class GovernorActor:
         import ray
         from ray.exceptions import RayError
 
-        if self._asked is None:
+        if self._asked is None or wait_s:
             self._asked = self.handle.spending.remote()
         ready, _ = ray.wait([self._asked], timeout=wait_s)
         if ready:

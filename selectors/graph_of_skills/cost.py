@@ -36,4 +36,6 @@ def indexing(library: SkillLibrary, recipe: Recipe) -> Indexing | None:
         shown = sum(len(relations_prompt([read_node(skill)])) - bare + added for skill in library.skills)
         questions += asked
         chars += asked * bare + min(1 + SHOWN, asked + 1) * shown
-    return Indexing(TRIES * questions, (TRIES * chars + questions * _ANSWER_CHARS) // _CHARS_PER_TOKEN)
+    calls = TRIES * questions
+    answers = calls * _ANSWER_CHARS // _CHARS_PER_TOKEN
+    return Indexing(calls, (TRIES * chars + questions * _ANSWER_CHARS) // _CHARS_PER_TOKEN, answers)

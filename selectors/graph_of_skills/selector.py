@@ -116,7 +116,8 @@ class GraphOfSkills:
         bundle = [_Member(node, scores[node], float(walk[node]), ranks.get(node), text) for node, text in found]
         bundle.sort(key=lambda member: (-member.score, -member.walk))
         texts = [member.payload for member in bundle]
-        bundle = bundle[: fitting(texts, f"# Skill bundle for query: {task.goal}", self._max_chars)]
+        # The released code gives nothing where the instruction alone fills the bundle.
+        bundle = bundle[: max(1, fitting(texts, f"# Skill bundle for query: {task.goal}", self._max_chars))]
         return FixedSession(self._selection(graph, query, seeds, bundle, walk, by_walk))
 
     def _seed(self, graph: Graph, query: Query, goal: str, base: NDArray[np.float64]) -> list[Seed]:

@@ -72,6 +72,13 @@ def read_episodes(memory: bytes) -> list[EpisodeLine]:
     return [_episode(content) for content, _ in _contents(memory) if "won" in content]
 
 
+def check_library(memory: bytes, fingerprint: str) -> None:
+    """Raise ``DataError`` unless a memory was made with this library; cheaper than reading all of it."""
+    header, _ = next(_contents(memory))
+    if header.get("library") != fingerprint:
+        raise DataError("this SkillDAG memory was made with another skill library", _ANOTHER)
+
+
 def read_memory(memory: bytes, first: FirstGraph) -> Journal:
     """The journal in a memory, its graph included.
 

@@ -24,6 +24,7 @@ VERSION = "llm/1"
 _TYPES = ("depends_on", "composes_with", "specializes", "similar_to", "none")
 _CHARS_PER_TOKEN = 4
 _CANDIDATES_EXPECTED = 12
+_ANSWER_TOKENS = 300  # assumed of one answer
 _FENCE = re.compile(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
 
 _NEEDS = """\
@@ -103,7 +104,8 @@ def llm_work(skills: Sequence[Skill], *, needs: bool, labels: bool) -> Indexing:
     if labels:
         documents = sum(len(_document("B1", skill)) for skill in skills)
         chars += len(skills) * len(_LABELS) + documents * (1 + _CANDIDATES_EXPECTED)
-    return Indexing(len(skills) * (needs + labels), chars // _CHARS_PER_TOKEN)
+    calls = len(skills) * (needs + labels)
+    return Indexing(calls, chars // _CHARS_PER_TOKEN, calls * _ANSWER_TOKENS)
 
 
 def _needs_prompt(skill: Skill) -> str:

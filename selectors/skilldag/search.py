@@ -69,6 +69,8 @@ def neighbors_of(matches: Sequence[str], graph: SkillGraph, depth: int) -> list[
     found: list[tuple[int, str, Edge]] = []
     seen, level = set(matches), list(matches)
     for away in range(1, depth + 1):
+        if not level:
+            break
         following: list[str] = []
         for known in level:
             for edge in graph.touching(known):

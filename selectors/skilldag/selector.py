@@ -13,13 +13,13 @@ from skillarena.conf.errors import ConfigError
 from skillarena.envs.interface import Task
 from skillarena.selectors.interface import Indexing, Selection
 from skillarena.selectors.live import Lesson
-from skillarena.selectors.options import check_choice, check_counts
+from skillarena.selectors.options import check_choice, check_counts, check_flags
 from skillarena.selectors.parts import Parts
 from skillarena.selectors.shortlist import Candidate, check_size, choose
 from skillarena.selectors.skilldag.cold_start import CLASSIFIERS, NEEDS_VIEWS
 from skillarena.selectors.skilldag.history import History
 from skillarena.selectors.skilldag.index import LibraryIndex
-from skillarena.selectors.skilldag.journal import empty_memory, learn, read_episodes, read_memory
+from skillarena.selectors.skilldag.journal import check_library, empty_memory, learn, read_episodes, read_memory
 from skillarena.selectors.skilldag.llm_cold_start import llm_work
 from skillarena.selectors.skilldag.overlay import Overlay
 from skillarena.selectors.skilldag.session import DagSession
@@ -71,6 +71,7 @@ class SkillDag:
                 check_counts(**{option: value})
         if top_k:
             check_size(parts.library, "top_k", top_k)
+        check_flags(freeze=freeze)
         self.learns = not freeze
         self.episodes_per_update = episodes_per_update
         models = {"parser": needs_view == "parser", "llm": "llm" in (needs_view, classifier)}
@@ -140,16 +141,22 @@ class SkillDag:
         """Whether these tasks may be played.
 
         Raises:
-            ConfigError: the memory's file was learned on some of them.
+            ConfigError: the memory's file was learned on some of them or, when frozen, on others of their split.
             DataError: the file is damaged.
         """
         if self._learned is None:
             return
-        learned = {episode.task_id for episode in read_episodes(self._learned)}
+        check_library(self._learned, self._parts.library.fingerprint)
+        episodes = read_episodes(self._learned)
+        learned = {past.task_id for past in episodes}
         overlap = sum(task.id in learned for task in tasks)
-        if overlap:
+        splits = set() if self.learns else {(past.benchmark, past.split) for past in episodes}
+        alike = {(task.benchmark, task.split) for task in tasks} & splits
+        if overlap or alike:
+            names = ", ".join(f"{benchmark} {split}" for benchmark, split in sorted(alike))
             raise ConfigError(
-                f"the memory {self._file} was learned on {overlap} of these {len(tasks)} tasks",
+                f"the memory {self._file} was learned on {overlap} of these {len(tasks)} tasks"
+                + (f" and on tasks of their split ({names})" if alike else ""),
                 "play tasks of another split with it; to go on learning, run the command again that made it",
             )
 

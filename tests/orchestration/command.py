@@ -16,6 +16,7 @@ TIMES = {
     "offline_tokens",
     "wasted_tokens",
     "wall_seconds",
+    "lookup_seconds",
     "llm_seconds",
     "env_seconds",
     "finished_at",

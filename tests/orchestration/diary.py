@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,12 +19,13 @@ from skillarena.selectors.shortlist import choose
 class Diary:
     """Chooses the skill whose number is the number of entries; ``search`` and ``show`` look, ``write`` takes a note.
 
+    The folder ``DIARY_TAUGHT`` of the environment gets a file for every update that is computed.
+
     Args:
         parts: library.
         episodes_per_update: tasks in a batch.
         learns: whether it does.
-        taught: folder that gets a file for every update that is computed; None for none.
-        fault: ``open``, ``call``, ``learn`` or ``memory`` fails.
+        fault: ``open``, ``call``, ``learn`` or ``memory`` fails, or learning takes too long (``hang``).
     """
 
     needs = ()
@@ -34,13 +36,11 @@ class Diary:
         *,
         episodes_per_update: int = 2,
         learns: bool = True,
-        taught: str | None = None,
         fault: str = "",
     ) -> None:
         self._parts = parts
         self.episodes_per_update = episodes_per_update
         self.learns = learns
-        self._taught = taught
         self._fault = fault
         self._entries: list[Any] = []
 
@@ -54,7 +54,6 @@ class Diary:
             self._parts,
             episodes_per_update=self.episodes_per_update,
             learns=self.learns,
-            taught=self._taught,
             fault=self._fault,
         )
         other._entries = json.loads(memory)
@@ -74,8 +73,12 @@ class Diary:
     def learn(self, memory: bytes, lessons: Sequence[Lesson]) -> bytes:
         if self._fault == "learn":
             raise DataError("too hard")
-        if self._taught is not None:
-            Path(self._taught, f"{time.time_ns()}").write_text(",".join(lesson.task_id for lesson in lessons))
+        if self._fault == "hang":
+            time.sleep(60)
+        if "DIARY_TAUGHT" in os.environ:
+            Path(os.environ["DIARY_TAUGHT"], f"{time.time_ns()}").write_text(
+                ",".join(lesson.task_id for lesson in lessons)
+            )
         return json.dumps([*json.loads(memory), *(lesson.content for lesson in lessons)], sort_keys=True).encode()
 
     def check_tasks(self, tasks: Sequence[Task]) -> None:

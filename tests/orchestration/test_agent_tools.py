@@ -97,6 +97,9 @@ def test_a_skill_that_was_shown_counts_as_read() -> None:
     [
         (tool("find"), "UNKNOWN_TOOL"),
         (tool("search", "{broken"), "INVALID_JSON"),
+        (tool("search", '{"query": "' + "x" * 9000 + '"}'), "INVALID_JSON"),
+        (tool("search", '{"query": ' + "[" * 950 + "]" * 950 + "}"), "INVALID_JSON"),
+        (tool("search", '{"query": "half a character \\ud800"}'), "ok"),
         (tool("search", "[" * 5000), "ok"),  # no object at all counts as no arguments
     ],
 )

@@ -217,6 +217,7 @@ def test_the_work_is_told_before_it_starts(tmp_path: Path) -> None:
     assert needs is not None
     assert labels is not None
     assert (needs.calls, labels.calls) == (size, size)
-    assert both == Indexing(2 * size, both.prompt_tokens)
+    assert both == Indexing(2 * size, both.prompt_tokens, needs.completion_tokens + labels.completion_tokens)
+    assert needs.completion_tokens > 0
     assert both.prompt_tokens == pytest.approx(needs.prompt_tokens + labels.prompt_tokens, abs=1)
     assert model.asked == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -160,11 +161,14 @@ class TestMemoryFile:
         assert len(same) == 1
         assert same.isdisjoint({dag.identity, SkillDag(parts_of(tmp_path), memory=str(other)).identity})
 
-    @pytest.mark.parametrize("freeze", [False, True])
-    def test_tasks_it_was_learned_on_are_refused_with_their_number(
-        self, tmp_path: Path, file: Path, freeze: bool
-    ) -> None:
-        dag = SkillDag(parts_of(tmp_path), memory=str(file), freeze=freeze)
+    def test_a_frozen_one_is_not_evaluated_on_the_split_it_was_learned_on(self, tmp_path: Path, file: Path) -> None:
+        dag = SkillDag(parts_of(tmp_path), memory=str(file), freeze=True)
+        with pytest.raises(ConfigError, match=r"0 of these 2 tasks and on tasks of their split \(\w+ \w+\)"):
+            dag.check_tasks(tasks("two", "three"))
+        dag.check_tasks([replace(task, split="another") for task in tasks("two", "three")])
+
+    def test_tasks_it_was_learned_on_are_refused_with_their_number(self, tmp_path: Path, file: Path) -> None:
+        dag = SkillDag(parts_of(tmp_path), memory=str(file), freeze=False)
         dag.check_tasks(tasks("two", "three"))
         with pytest.raises(ConfigError, match="1 of these 3 tasks"):
             dag.check_tasks(tasks("two", "one", "three"))
