@@ -5,7 +5,9 @@
     python benchmarks/all_selectors.py bundled alfworld --limit 4 --only vector --only skilldag
 
 The simulated backbone plays, so rewards say nothing about any model; skills, pairs, tokens and seconds are what the
-methods really do. Where a method asks a language model to rank skills, a stand-in answers that ranks by common words,
+methods really do, but a method profits from embeddings and scores that an earlier one left in the cache. SkillDAG learns
+while it plays, as its authors' runs do; SPEM is frozen and without a memory, as it must not learn here. Methods that ask
+a real language model about every skill are left out. Where a method asks a language model to rank skills, a stand-in answers that ranks by common words,
 so its choices say nothing about any model either. The methods' names and settings are those of `conf/selector`.
 """
 
