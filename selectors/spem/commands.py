@@ -46,6 +46,7 @@ class Command:
 RESET = "reset"
 """Verb that gives up all progress."""
 TAKING = frozenset({"take", "pick", "get"})
+PUTTING = frozenset({"move", "put", "drop"})
 SWITCHING = frozenset({"use", "activate", "turn"})
 
 _KINDS = {

@@ -34,9 +34,10 @@ class EdgeKind(StrEnum):
     ENTITY = "entity"
     """The later command names a thing that the earlier one changed or brought to light."""
     STATE = "state"
-    """The earlier command brought the agent to the place, or time to the point, where the later one worked."""
+    """The earlier command brought about the state in which the later one worked: the place, the time that had passed,
+    and for the last command also what was carried and switched on."""
     END = "end"
-    """The end is reached by it: it raised the score, or left something carried or switched on."""
+    """It raised the score or won, so the end is reached by it."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -97,7 +98,8 @@ def build_graph(acts: Sequence[Act], opening: str) -> ExecutionGraph:
     graph = _Builder(acts, opening)
     for number in range(len(acts)):
         graph.add(number)
-    return ExecutionGraph(tuple(acts), frozenset(graph.edges | graph.to_the_end()))
+    graph.finish()
+    return ExecutionGraph(tuple(acts), frozenset(graph.edges))
 
 
 class _Builder:
@@ -136,15 +138,16 @@ class _Builder:
             self._connect([wait for wait in self._waits if wait != number], number, EdgeKind.STATE)
             self._waits = []
 
-    def to_the_end(self) -> set[Edge]:
-        """What success rests on."""
-        advancing = {number for number, act in enumerate(self._acts) if act.advances}
+    def finish(self) -> None:
+        """Connect what success rests on."""
+        end = len(self._acts)
         lasting = {
             number
             for name, number in self._changed_by.items()
             if (command := self._acts[number].command).target == name and command.verb in TAKING | SWITCHING
         }
-        return {Edge(number, len(self._acts), EdgeKind.END) for number in advancing | lasting}
+        self._connect(lasting - {end - 1}, end - 1, EdgeKind.STATE)
+        self._connect([number for number, act in enumerate(self._acts) if act.advances], end, EdgeKind.END)
 
     def _connect(self, sources: Iterable[int], target: int, kind: EdgeKind) -> None:
         self.edges |= {Edge(source, target, kind) for source in sources}

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from skillarena.selectors.measure import offline
 from skillarena.selectors.spem.decision_graph import FIRST, RELATIONS, TASK, DecisionGraph
 from skillarena.selectors.spem.statistics import FEATURES
 
@@ -63,7 +64,8 @@ def initial_weights(dimension: int) -> dict[str, NDArray[np.float32]]:
 
 def utilities(weights: Weights, graph: DecisionGraph) -> NDArray[np.float32]:
     """float32[k], one utility a candidate, rounded to 5 decimals."""
-    import torch
+    with offline():
+        import torch
 
     with one_thread(), torch.no_grad():
         result = forward(tensors(weights), *batch([graph]))[0]

@@ -50,11 +50,11 @@ class Learner:
         """
         check_learnable(lessons)
         episodes = [read_lesson(lesson) for lesson in lessons]
-        memory = memory.changed(provenance=memory.provenance.after(lessons))
+        memory = replace(memory, provenance=memory.provenance.after(lessons))
         for episode in episodes:
             memory = self._remember(memory, episode)
         examples = _spread([example for episode in episodes for example in self._examples(memory, episode)])
-        return memory.changed(weights=fit(memory.weights, examples, epochs=EPOCHS, rate=RATE).weights)
+        return replace(memory, weights=fit(memory.weights, examples, epochs=EPOCHS, rate=RATE).weights)
 
     def _remember(self, memory: Memory, episode: TaughtEpisode) -> Memory:
         record = episode.record
@@ -64,7 +64,7 @@ class Learner:
             templates = with_use(templates, episode.template, won=record.won)
         if record.won:
             templates = with_success(templates, self._template(episode), tau=self._tau, used=episode.template)
-        return memory.changed(statistics=statistics, templates=templates)
+        return replace(memory, statistics=statistics, templates=templates)
 
     def _template(self, episode: TaughtEpisode) -> Template:
         procedure = extract_procedure(episode.record)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
@@ -72,12 +72,10 @@ class Memory:
             )
         return memory
 
-    def changed(self, **parts: Any) -> Memory:
-        """A copy with other parts."""
-        return replace(self, **parts)
-
 
 def _checked_content(data: bytes) -> dict[str, Any]:
+    if data.startswith(b'{"format":"skilldag'):
+        raise DataError("this is a SkillDAG memory, not one of SPEM", _FIX)
     try:
         whole = orjson.loads(data)
     except orjson.JSONDecodeError as error:

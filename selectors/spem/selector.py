@@ -12,7 +12,7 @@ from skillarena.envs.interface import Task
 from skillarena.selectors.interface import SelectedSkill, Selection
 from skillarena.selectors.live import Advice, EpisodeRecord, EpisodeTool, Lesson, Trigger
 from skillarena.selectors.measure import offline
-from skillarena.selectors.options import check_counts
+from skillarena.selectors.options import check_counts, check_flags
 from skillarena.selectors.parts import Parts
 from skillarena.selectors.shortlist import check_size, choose
 from skillarena.selectors.spem.decisions import Decision, Decisions, known_order
@@ -61,6 +61,7 @@ class Spem:
         memory: str | Path | None = None,
     ) -> None:
         check_counts(k=k, top_k=top_k, episodes_per_update=episodes_per_update)
+        check_flags(freeze=freeze)
         check_size(parts.library, "k", k)
         if top_k > k:
             raise ConfigError(f"top_k={top_k} skills cannot be given out of k={k} candidates", f"set top_k={k} or less")

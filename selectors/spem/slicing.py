@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from skillarena.selectors.live import EpisodeRecord
-from skillarena.selectors.spem.commands import Kind, undoes
+from skillarena.selectors.spem.commands import PUTTING, TAKING, Command, Kind, undoes
 from skillarena.selectors.spem.execution import Act, ExecutionGraph, accepted_acts, build_graph
 from skillarena.selectors.spem.procedure import ProcedureStep
 
@@ -25,19 +25,23 @@ def extract_procedure(record: EpisodeRecord) -> tuple[ProcedureStep, ...]:
         return ()
     acts = without_undone(accepted_acts(record))
     graph = build_graph(acts, record.first_observation)
-    kept = without_circles([acts[number] for number in backward_slice(graph)])
+    kept = without_circles([acts[number] for number in with_hands_freed(graph, backward_slice(graph))])
     return _steps(build_graph(kept, record.first_observation))
 
 
 def backward_slice(graph: ExecutionGraph) -> list[int]:
     """All acts v with v ->* end along dependencies, in order."""
-    needs = graph.needs()
-    reached, waiting = set(), [graph.end]
-    while waiting:
-        for source in needs[waiting.pop()]:
-            if source not in reached:
-                reached.add(source)
-                waiting.append(source)
+    return sorted(_reached(graph, [graph.end]) - {graph.end})
+
+
+def with_hands_freed(graph: ExecutionGraph, kept: Sequence[int]) -> list[int]:
+    """A slice in which whatever is taken up is put down again where the episode did so, with all that this takes.
+
+    Nothing names the empty hand that the next taking needs, so no edge stands for it.
+    """
+    reached = set(kept)
+    while puts := {put for act in reached if (put := _put_down(graph, act)) is not None} - reached:
+        reached |= _reached(graph, puts)
     return sorted(reached)
 
 
@@ -66,6 +70,31 @@ def without_circles(acts: Sequence[Act]) -> list[Act]:
         else:
             walk.append(act)
     return kept
+
+
+def _reached(graph: ExecutionGraph, nodes: Iterable[int]) -> set[int]:
+    """Nodes and all that they depend on."""
+    needs = graph.needs()
+    reached = set(nodes)
+    waiting = list(reached)
+    while waiting:
+        new = needs[waiting.pop()] - reached
+        reached |= new
+        waiting += new
+    return reached
+
+
+def _put_down(graph: ExecutionGraph, taking: int) -> int | None:
+    """The act that puts down what an act has taken up, if that is what it did."""
+    taken = graph.acts[taking].command
+    if taken.verb not in TAKING:
+        return None
+    later = range(taking + 1, graph.end)
+    return next((at for at in later if _puts(graph.acts[at].command, taken.target)), None)
+
+
+def _puts(command: Command, thing: str) -> bool:
+    return command.verb in PUTTING and command.target == thing
 
 
 def _undone_pair(acts: Sequence[Act]) -> tuple[int, int] | None:
