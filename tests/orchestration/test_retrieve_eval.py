@@ -294,6 +294,7 @@ def test_the_command_says_what_is_wrong_in_one_message(settings: list[str], tmp_
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("size", [2_000, 67_884])
 def test_a_large_pool_takes_bounded_time_and_memory(settings: list[str], tmp_path: Path, size: int) -> None:
     if not POOL.is_file():

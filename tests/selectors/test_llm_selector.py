@@ -484,6 +484,7 @@ def test_real_skills_are_trimmed_to_a_small_context(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("size", [2_000, LARGE])
 def test_large_libraries_are_asked_about_as_quickly_as_small_ones(size: int, tmp_path: Path) -> None:
     model = Model([backwards])
