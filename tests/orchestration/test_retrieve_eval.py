@@ -294,12 +294,12 @@ def test_the_command_says_what_is_wrong_in_one_message(settings: list[str], tmp_
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("size", [2_000, 67_884])
 def test_a_large_pool_takes_bounded_time_and_memory(settings: list[str], tmp_path: Path, size: int) -> None:
     if not POOL.is_file():
         pytest.skip(f"no pool at {POOL}")
-    pytest.importorskip("resource")
+    if not Path("/proc/self/status").exists():
+        pytest.skip("the peak of memory is read from /proc")
     folder = tmp_path / "large"
     (folder / "hard").mkdir(parents=True)
     tasks, relevance = [], {}
@@ -313,9 +313,10 @@ def test_a_large_pool_takes_bounded_time_and_memory(settings: list[str], tmp_pat
     (folder / "tasks.jsonl").write_text("\n".join(map(json.dumps, tasks)))
     (folder / "relevance.json").write_text(json.dumps(relevance))
     script = (
-        "import resource, sys\nfrom skillarena.orchestration.cli import app\n"
+        "import re, sys\nfrom skillarena.orchestration.cli import app\n"
         "app(sys.argv[1:], standalone_mode=False)\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)\n"
+        # Not getrusage, whose peak a new program takes over from the process that started it.
+        "print(re.search(r'VmHWM:\\s+(\\d+) kB', open('/proc/self/status').read())[1], file=sys.stderr)\n"
     )
     arguments = ["retrieve-eval", "--config-dir", str(tmp_path / "conf"), "--data", str(folder), "--json"]
     arguments += [*settings, "selector=vector", "selector.top_k=50"]
@@ -335,5 +336,5 @@ def test_a_large_pool_takes_bounded_time_and_memory(settings: list[str], tmp_pat
     scores = json.loads(done.stdout)
     assert (scores["dataset"]["scored"], scores["dataset"]["skills"]) == (len(tasks), size)
     assert means(scores, "vector")["Recall@50"] > 0.9
-    assert took < 30 + size * 0.003
+    assert took < 60 + size * 0.005
     assert peak_mib < 300 + size * 0.01
