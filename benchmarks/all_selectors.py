@@ -4,11 +4,11 @@
     ALFWORLD_DATA=… python benchmarks/all_selectors.py LIBRARY alfworld_seen scienceworld_seen    the official splits
     python benchmarks/all_selectors.py bundled alfworld --limit 4 --only vector --only skilldag
 
-The simulated backbone plays, so rewards say nothing about any model; skills, pairs, tokens and seconds are what the
-methods really do, but a method profits from embeddings and scores that an earlier one left in the cache. SkillDAG learns
-while it plays, as its authors' runs do; SPEM is frozen and without a memory, as it must not learn here. Methods that ask
-a real language model about every skill are left out. Where a method asks a language model to rank skills, a stand-in answers that ranks by common words,
-so its choices say nothing about any model either. The methods' names and settings are those of `conf/selector`.
+The simulated backbone plays, so rewards say nothing about any model. Skills, pairs, tokens and seconds are what the
+methods really do, but a method profits from embeddings and scores that an earlier one left in the cache. Where a
+method asks a language model to rank skills, a stand-in answers that ranks by common words, so its choices say
+nothing about any model either; methods that ask about every skill are left out. SkillDAG learns while it plays, as its authors'
+runs do; SPEM is frozen and without a memory, as it must not learn here. Names and settings are those of `conf/selector`.
 """
 
 from __future__ import annotations

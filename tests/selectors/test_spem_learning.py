@@ -271,9 +271,8 @@ def test_a_lesson_of_another_method_is_refused(parts: ScoredParts) -> None:
 
 @pytest.mark.slow
 def test_learning_with_real_embeddings_finds_the_skill_of_each_step(tmp_path: Path) -> None:
-    library = bundled()
-    parts = parts_with(minilm(), tmp_path, library)
-    selector = Spem(parts, k=min(30, len(library)))
+    library = SkillLibrary(bundled().skills[:30])
+    selector = Spem(parts_with(minilm(), tmp_path, library), k=30)
     start = selector.initial_memory()
     about = task("put a hot mug in desk.")
     read = [skill.id for skill in selector.open(about).selection.skills]
