@@ -7,8 +7,9 @@
 The simulated backbone plays, so rewards say nothing about any model. Skills, pairs, tokens and seconds are what the
 methods really do, but a method profits from embeddings and scores that an earlier one left in the cache. Where a
 method asks a language model to rank skills, a stand-in answers that ranks by common words, so its choices say
-nothing about any model either; methods that ask about every skill are left out. SkillDAG learns while it plays, as its authors'
-runs do; SPEM is frozen and without a memory, as it must not learn here. Names and settings are those of `conf/selector`.
+nothing about any model either; methods that ask about every skill are left out. SkillDAG learns while it plays, as
+its authors' runs do; SPEM is frozen and without a memory, as it must not learn here. Names and settings are those
+of `conf/selector`.
 """
 
 from __future__ import annotations
