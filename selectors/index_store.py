@@ -44,11 +44,10 @@ class IndexStore:
             stored = _read(path)
             if stored is not None:
                 return stored
+            lock = FileLock(f"{path}.lock", timeout=_LOCK_TIMEOUT_S)
             try:
                 self._folder.mkdir(parents=True, exist_ok=True)
-                with FileLock(f"{path}.lock", timeout=_LOCK_TIMEOUT_S):
-                    stored = _read(path)
-                    return stored if stored is not None else _keep(path, make())
+                lock.acquire()
             except Timeout:
                 raise LibraryError(
                     f"another process has been computing {path} for {_LOCK_TIMEOUT_S:g} s",
@@ -57,6 +56,11 @@ class IndexStore:
             except OSError as error:
                 _LOG.warning("%s cannot be kept (%s) and is computed anew by every process", path, error)
                 return make()
+            try:
+                stored = _read(path)
+                return stored if stored is not None else _keep(path, make())
+            finally:
+                lock.release()
 
 
 def _read(path: Path) -> bytes | None:
