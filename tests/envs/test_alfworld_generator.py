@@ -263,12 +263,15 @@ def test_walkthroughs_are_short_and_use_visible_names(all_games: list[Game]) -> 
 
 
 @pytest.mark.slow
-def test_problems_are_all_different_and_splits_share_no_room_and_no_pair(games: dict[str, list[Game]]) -> None:
+def test_problems_are_all_different_and_the_unseen_split_shares_no_room_and_no_pair(
+    games: dict[str, list[Game]],
+) -> None:
     problems = [game.content["pddl_problem"] for found in games.values() for game in found]
-    assert len(set(problems)) == len(problems) == 24
-    seen, unseen = (games[split] for split in SPLITS)
-    assert {game.pair for game in seen}.isdisjoint(game.pair for game in unseen)
-    assert {game.trajectory["scene"]["scene_num"] for game in seen}.isdisjoint(
+    assert len(set(problems)) == len(problems) == 2 * len(SPLITS) * len(TASK_TYPES)
+    unseen = games["generated_unseen"]
+    others = [*games["generated_seen"], *games["generated_train"]]
+    assert {game.pair for game in others}.isdisjoint(game.pair for game in unseen)
+    assert {game.trajectory["scene"]["scene_num"] for game in others}.isdisjoint(
         game.trajectory["scene"]["scene_num"] for game in unseen
     )
 
@@ -380,12 +383,12 @@ def test_bytes_do_not_depend_on_process_and_hash_seed(games: dict[str, list[Game
     """One game of each type is the beginning of two of each, so it costs half to compare."""
     code = "import sys, pathlib; from skillarena.envs.alfworld_generator import generate; "
     code += "generate(pathlib.Path(sys.argv[1]), sys.argv[2], games_per_type=1, seed=0)"
-    for split, hash_seed in zip(SPLITS, ("0", "12345"), strict=True):
+    for split, hash_seed in zip(SPLITS, ("0", "12345", "4294967295"), strict=True):
         command = [sys.executable, "-c", code, str(tmp_path), split]
         subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": hash_seed}, check=True, timeout=120)
     expected = bytes_below(games["generated_seen"][0].path.parents[4])
     found = bytes_below(tmp_path)
-    assert len(found) == len(expected) / 2 == 2 * len(SPLITS) * len(TASK_TYPES)
+    assert len(found) == len(expected) / 2 == 2 * len(SPLITS) * len(TASK_TYPES)  # a game and its trajectory
     assert all(expected[name] == content for name, content in found.items())
 
 
