@@ -106,9 +106,10 @@ def sync(
     uri: Annotated[str | None, typer.Option(help="Tracking URI instead of the one the cell was run with.")] = None,
 ) -> None:
     """Bring MLflow up to date from ledgers, for example after the tracking server was away. Safe to repeat."""
-    from skillarena.orchestration.experiment import cells_in, sync_cell
+    from skillarena.orchestration.experiment import sync_cell
+    from skillarena.orchestration.report.archive import cell_folders
 
-    for cell in cells_in(cells):
+    for cell in cell_folders(cells):
         print(f"{cell}: MLflow run {sync_cell(cell, uri)}")
 
 

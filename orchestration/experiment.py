@@ -28,6 +28,7 @@ from skillarena.orchestration.progress import Progress
 from skillarena.orchestration.settings import Settings
 from skillarena.orchestration.stop_request import StopRequest
 from skillarena.orchestration.summary import summarise
+from skillarena.orchestration.sweep_file import write_sweep
 from skillarena.orchestration.tables import notes_on, results_tables
 from skillarena.orchestration.tracking import redacted, sync, tracking_uri
 
@@ -52,6 +53,7 @@ def run_cells(all_settings: Sequence[Settings]) -> int:
     sweep_name = None
     if len(all_settings) > 1:
         sweep_name = hashlib.sha256("\n".join(sorted(cell.id for cell in cells)).encode()).hexdigest()[:12]
+        write_sweep(Path(settings.output_dir), sweep_name, cells)
     stop = StopRequest()
     with logging_to(console), stop.listening():
         result = run_sweep(cells, Progress(console, settings.run.progress_every_s), stop, sweep_name)
@@ -109,15 +111,6 @@ def _by_error(result: SweepResult) -> dict[str, list[str]]:
     for cell in result.cells:
         if cell.error:
             found.setdefault(cell.error, []).append(cell.cell.name)
-    return found
-
-
-def cells_in(folders: Sequence[Path]) -> list[Path]:
-    """Cell folders among ``folders`` and directly below them; a folder that is and holds none stays, to be refused."""
-    found: list[Path] = []
-    for folder in folders:
-        below = sorted(path.parent for path in folder.glob("*/config.json"))
-        found += [folder] if (folder / "config.json").exists() or not below else below
     return found
 
 

@@ -1,0 +1,1 @@
+"""From ledgers to what people look at: tables, statistics, figures, pages."""

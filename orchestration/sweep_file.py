@@ -1,0 +1,43 @@
+"""Which cells one command's sweep was made of, kept beside them: ``OUTPUT_DIR/sweeps/NAME.json``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import orjson
+
+from skillarena.conf.errors import DataError
+from skillarena.envs.json_file import write_json
+from skillarena.orchestration.cells import Cell
+
+
+def write_sweep(output_dir: Path, name: str, cells: Sequence[Cell]) -> Path:
+    """Note a sweep's cells; the same sweep writes the same file. Returns the file.
+
+    Args:
+        output_dir: the run's output folder.
+        name: the sweep's name, as its parent run in MLflow has it.
+        cells: preflighted cells.
+
+    Raises:
+        EnvError: the folder cannot be written.
+    """
+    path = output_dir / "sweeps" / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    folders = [os.path.relpath(cell.directory, path.parent) for cell in cells]
+    write_json(path, {"sweep": name, "cells": folders})
+    return path
+
+
+def read_sweep(path: Path) -> list[Path]:
+    """Cell folders of a sweep file. Raises ``DataError`` when it is none."""
+    try:
+        plain = orjson.loads(path.read_bytes())
+        return [Path(os.path.normpath(path.parent / folder)) for folder in plain["cells"]]
+    except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise DataError(
+            f"{path}: not a sweep's file ({type(error).__name__})",
+            "give a file of OUTPUT_DIR/sweeps, an output folder or a cell's folder",
+        ) from error
