@@ -15,6 +15,7 @@ from skillarena.selectors.interface import Indexing, Selection
 from skillarena.selectors.live import Lesson
 from skillarena.selectors.options import check_choice, check_counts, check_flags
 from skillarena.selectors.parts import Parts
+from skillarena.selectors.provenance import Provenance, check_unseen
 from skillarena.selectors.shortlist import Candidate, check_size, choose
 from skillarena.selectors.skilldag.cold_start import CLASSIFIERS, NEEDS_VIEWS
 from skillarena.selectors.skilldag.history import History
@@ -148,17 +149,9 @@ class SkillDag:
             return
         check_library(self._learned, self._parts.library.fingerprint)
         episodes = read_episodes(self._learned)
-        learned = {past.task_id for past in episodes}
-        overlap = sum(task.id in learned for task in tasks)
-        splits = set() if self.learns else {(past.benchmark, past.split) for past in episodes}
-        alike = {(task.benchmark, task.split) for task in tasks} & splits
-        if overlap or alike:
-            names = ", ".join(f"{benchmark} {split}" for benchmark, split in sorted(alike))
-            raise ConfigError(
-                f"the memory {self._file} was learned on {overlap} of these {len(tasks)} tasks"
-                + (f" and on tasks of their split ({names})" if alike else ""),
-                "play tasks of another split with it; to go on learning, run the command again that made it",
-            )
+        splits = frozenset() if self.learns else frozenset((past.benchmark, past.split) for past in episodes)
+        provenance = Provenance(frozenset(past.task_id for past in episodes), splits)
+        check_unseen(provenance, tasks, f"the memory {self._file}")
 
     def graph_json(self, memory: bytes) -> dict[str, Any]:
         """The graph of a memory, for people: edges in force, and the number of episodes and edits behind it."""

@@ -13,8 +13,8 @@ import orjson
 from numpy.typing import NDArray
 
 from skillarena.conf.errors import DataError
+from skillarena.selectors.provenance import Provenance
 from skillarena.selectors.spem.gnn import WIDTH, Weights, shapes
-from skillarena.selectors.spem.leakage import Provenance
 from skillarena.selectors.spem.procedure import ProcedureStep
 from skillarena.selectors.spem.statistics import FEATURES, SkillStatistics
 from skillarena.selectors.spem.templates import Template

@@ -14,10 +14,11 @@ from skillarena.selectors.live import Advice, EpisodeRecord, EpisodeTool, Lesson
 from skillarena.selectors.measure import offline
 from skillarena.selectors.options import check_counts, check_flags
 from skillarena.selectors.parts import Parts
+from skillarena.selectors.provenance import check_unseen
 from skillarena.selectors.shortlist import check_size, choose
 from skillarena.selectors.spem.decisions import Decision, Decisions, known_order
 from skillarena.selectors.spem.guidance import describe_order, describe_template
-from skillarena.selectors.spem.leakage import check_learnable, check_unseen
+from skillarena.selectors.spem.leakage import check_learnable
 from skillarena.selectors.spem.learning import Learner
 from skillarena.selectors.spem.lessons import make_lesson
 from skillarena.selectors.spem.memory import FORMAT, Memory
