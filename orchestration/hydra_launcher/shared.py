@@ -16,6 +16,8 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, open_dict
 
+from hydra_plugins.skillarena_launcher.composing import compose_once
+
 
 @dataclass
 class SharedLauncherConf:
@@ -35,6 +37,7 @@ class SharedLauncher(Launcher):
         self._context = hydra_context
         self._task_function = task_function
         self._config = config
+        compose_once(hydra_context.config_loader)
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
         """Compose every job's configuration and play them together."""
