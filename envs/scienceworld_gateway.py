@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from typing import Any
 
-from py4j.java_gateway import GatewayClient, GatewayParameters, JavaGateway
-from py4j.protocol import is_fatal_error
+from py4j.java_gateway import GatewayClient, GatewayConnection, GatewayParameters, JavaGateway, JavaMember
+from py4j.protocol import (
+    CALL_COMMAND_NAME,
+    END_COMMAND_PART,
+    ERROR_ON_SEND,
+    Py4JNetworkError,
+    get_return_value,
+    is_fatal_error,
+)
 
 # Every failure reaches the caller as an exception; py4j would print a traceback of each besides.
 logging.getLogger("py4j").setLevel(logging.CRITICAL)
@@ -20,7 +29,20 @@ class _OnceClient(GatewayClient):  # type: ignore[misc]  # py4j has no types
 
     def send_command(self, command: str, retry: bool = False, binary: bool = False) -> str:
         """The answer to one command. Raises ``Py4JNetworkError`` when it is late or the connection is gone."""
+        return self.answer(self._get_connection(), command)
+
+    def begin(self, command: str) -> GatewayConnection:
+        """Send a command whose answer is read later, from the connection returned. Raises ``Py4JNetworkError``."""
         connection = self._get_connection()
+        try:
+            connection.socket.sendall(command.encode())
+        except OSError as error:
+            connection.close(reset=True)
+            raise Py4JNetworkError("Error while sending", error, ERROR_ON_SEND) from error
+        return connection
+
+    def answer(self, connection: GatewayConnection, command: str = "") -> str:
+        """Send a command, or nothing more after ``begin``, and wait for the answer. Raises ``Py4JNetworkError``."""
         try:
             answer: str = connection.send_command(command)
         except BaseException:
@@ -31,6 +53,23 @@ class _OnceClient(GatewayClient):  # type: ignore[misc]  # py4j has no types
         else:
             self._give_back_connection(connection)
         return answer
+
+
+def begin(method: JavaMember) -> Callable[[], Any]:
+    """Call a method without arguments and let it work; no other call may be made before its result is asked for.
+
+    Args:
+        method: of an object behind a gateway of ``connect``.
+
+    Returns:
+        What waits for the result and gives it. Raises like the call itself.
+
+    Raises:
+        Py4JNetworkError: the connection is gone.
+    """
+    client: _OnceClient = method.gateway_client
+    connection = client.begin(CALL_COMMAND_NAME + method.command_header + END_COMMAND_PART)
+    return lambda: get_return_value(client.answer(connection), client, method.target_id, method.name)
 
 
 def connect(port: int, token: str, deadline_s: float) -> JavaGateway:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -42,7 +42,7 @@ class World:
         self._broken = False
         self._closed = False
         self._valid_actions: list[str] | None = None
-        self._listing_due = False
+        self._listing: Callable[[], Any] | None = None
         self._jvm = borrow(options)
         self._spare = self._jvm.spare.setdefault(deadline_s, [])
         try:
@@ -67,28 +67,31 @@ class World:
     def description(self) -> str:
         """The loaded task in words."""
         with self._answering("the task description was read"):
-            return str(self._simulator.interface.getTaskDescription())
+            return str(self._idle_interface().getTaskDescription())
 
     def step(self, action: str) -> tuple[str, int, bool]:
         """Play one action: the observation, the score (-100 to 100), and whether the task is completed.
 
         Listing the valid actions draws random numbers that later events depend on. The stock wrapper lists them after
-        every step, so this does it once a step as well, but not before it has to.
+        every step, so the simulator does it here as well, but nobody waits for that before the next call.
         """
+        from skillarena.envs.scienceworld_gateway import begin
+
         with self._answering(f"{action[:60]!r} was played"):
-            interface = self._simulator.interface
-            if self._listing_due:
-                self._simulator.gateway.detach(interface.getValidActionObjectCombinations())
+            interface = self._idle_interface()
             observation = str(interface.step(action))
-            self._valid_actions, self._listing_due = None, True
-            return observation, round(100 * interface.getScore()), bool(interface.getCompleted())
+            score, completed = round(100 * interface.getScore()), bool(interface.getCompleted())
+            self._valid_actions, self._listing = None, begin(interface.getValidActionObjectCombinations)
+            return observation, score, completed
 
     def valid_actions(self) -> list[str]:
         """The actions that the simulator would carry out now, sorted, each once; asking again changes nothing."""
         if self._valid_actions is None:
             with self._answering("the valid actions were listed"):
-                found = self._strings(self._simulator.interface.getValidActionObjectCombinations())
-            self._valid_actions, self._listing_due = list(dict.fromkeys(found)), False
+                listing = self._listing or self._simulator.interface.getValidActionObjectCombinations
+                self._listing = None
+                found = self._strings(listing())
+            self._valid_actions = list(dict.fromkeys(found))
         return list(self._valid_actions)
 
     def gold_path(self, scene: Scene) -> list[str]:
@@ -98,23 +101,33 @@ class World:
         """
         self._load(scene, gold=True)
         with self._answering("a gold path was read"):
-            return self._strings(self._simulator.interface.getGoldActionSequence())
+            return self._strings(self._idle_interface().getGoldActionSequence())
 
     def close(self) -> None:
         """End the use of the world; the last one of this process ends the Java process. Safe to call twice."""
         if self._closed:
             return
-        if self.usable:
-            self._spare.append(self._simulator)
+        with contextlib.suppress(EnvError):  # of a simulator that is not used again then
+            if self.usable:
+                with self._answering("a world was closed"):
+                    self._idle_interface()
+                self._spare.append(self._simulator)
         self._closed = True
         give_back(self._jvm)
 
     def _load(self, scene: Scene, *, gold: bool) -> None:
         with self._answering(f"{scene.name} was loaded"):
-            problem = self._simulator.interface.load(scene.task, scene.variation, scene.simplifications, gold)
-        self._valid_actions, self._listing_due = None, False
+            problem = self._idle_interface().load(scene.task, scene.variation, scene.simplifications, gold)
+        self._valid_actions = None
         if problem:
             raise DataError(f"ScienceWorld cannot load {scene.name}: {problem}", "check the task and variation")
+
+    def _idle_interface(self) -> Any:
+        """The simulator, once the listing that nobody asked for has ended."""
+        if self._listing is not None:
+            listing, self._listing = self._listing, None
+            self._simulator.gateway.detach(listing())
+        return self._simulator.interface
 
     def _strings(self, java_list: Any) -> list[str]:
         """A Java list of strings in Python, in few and small answers."""
@@ -128,7 +141,7 @@ class World:
         gateway.detach(java_list)
         return strings
 
-    @contextmanager
+    @contextlib.contextmanager
     def _answering(self, doing: str) -> Iterator[None]:
         """Turn every way in which the simulator can fail to answer into an ``EnvError``."""
         from py4j.protocol import Py4JError, Py4JJavaError
