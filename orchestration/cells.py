@@ -53,6 +53,8 @@ class Cell:
     """The selector takes part in episodes."""
     batch: int | None = None
     """Tasks between two updates of the selector's memory; None for one that does not learn."""
+    library_size: int | None = None
+    """Skills in the library; None where nobody counted."""
 
     @property
     def axes(self) -> dict[str, str]:
@@ -146,6 +148,7 @@ class Preflight:
             left_out=tuple(f"{item.source}: {item.reason}" for item in library.rejections if not item.repeat),
             live=isinstance(selector, LiveSelector),
             batch=getattr(selector, "episodes_per_update", None) if getattr(selector, "learns", False) else None,
+            library_size=len(library),
         )
 
     def _model_identity(self, parts: AssembledParts, part: str) -> str:

@@ -57,13 +57,49 @@ def select(
     benchmark: Annotated[str, typer.Option(help="Benchmark whose wording the task uses.")] = "alfworld",
     config_dir: Annotated[Path | None, typer.Option(help="Folder of further configuration files.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="All candidates, not only the best.")] = False,
+    figure: Annotated[Path | None, typer.Option(help="Draw it as well, into a .svg, .png or .html file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the selection as JSON.")] = False,
 ) -> None:
     """Explain one selection: parse, states, edges, flows, splits, stage scores, chosen skills."""
     from skillarena.orchestration.explain import explain
 
     raise typer.Exit(
-        explain(task, benchmark, overrides or [], config_dir=config_dir, everything=everything, as_json=json)
+        explain(
+            task,
+            benchmark,
+            overrides or [],
+            config_dir=config_dir,
+            everything=everything,
+            as_json=json,
+            figure=figure,
+        )
+    )
+
+
+@app.command()
+def show(
+    episode: Annotated[
+        str, typer.Argument(help="Beginning of an episode's id, CELL_FOLDER:TASK (name or number), or a folder.")
+    ],
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="Where to look for an id: output or cell folders; default: outputs.")
+    ] = None,
+    outcome: Annotated[str | None, typer.Option(help="List only episodes that ended so.")] = None,
+    task_type: Annotated[str | None, typer.Option(help="List only episodes of this type of task.")] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(help="Draw its selection into a .svg, .png or .html file (needs run.keep_selections=true)."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show one episode: task, skills, every thought, action and observation, tokens, timings, why it ended.
+
+    A cell's folder alone lists its episodes, an output folder its cells.
+    """
+    from skillarena.orchestration.report.show import show as show_episode
+
+    raise typer.Exit(
+        show_episode(episode, paths or [], outcome=outcome, task_type=task_type, as_json=json, figure=figure)
     )
 
 
@@ -101,16 +137,66 @@ def retrieve_eval(
 
 
 @app.command()
-def sync(
-    cells: Annotated[list[Path], typer.Argument(help="Cell folders, or a folder of them such as outputs/cells.")],
-    uri: Annotated[str | None, typer.Option(help="Tracking URI instead of the one the cell was run with.")] = None,
+def report(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Output folders of `run`, cells' folders, or sweep files (outputs/sweeps/NAME.json)."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder to write to; default: report in the output folder.")] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="Method that all others are compared with: its label or its selector.")
+    ] = None,
+    mlflow: Annotated[
+        list[str] | None, typer.Option(help="Sweep, experiment or cell in MLflow to add, by name or run id.")
+    ] = None,
+    uri: Annotated[str | None, typer.Option(help="Tracking URI for --mlflow; default: MLFLOW_TRACKING_URI.")] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the report as JSON; files are written with --out only.")
+    ] = False,
 ) -> None:
-    """Bring MLflow up to date from ledgers, for example after the tracking server was away. Safe to repeat."""
-    from skillarena.orchestration.experiment import sync_cell
-    from skillarena.orchestration.report.archive import cell_folders
+    """Write tables, figures, comparisons and a page about finished or running sweeps.
 
-    for cell in cell_folders(cells):
-        print(f"{cell}: MLflow run {sync_cell(cell, uri)}")
+    Tables come as Markdown, LaTeX, CSV and JSON, beside what papers published; index.html holds everything and opens
+    without a server.
+    """
+    from skillarena.orchestration.report.report_command import report as write
+
+    raise typer.Exit(write(paths or [], out=out, baseline=baseline, as_json=json, mlflow=mlflow or [], uri=uri))
+
+
+@app.command()
+def compare(
+    first: Annotated[str, typer.Argument(metavar="A", help="PATH or PATH:METHOD, what B is compared with.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="PATH or PATH:METHOD.")],
+    json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
+) -> None:
+    """Compare two cells or two sweeps on the tasks they share: paired tests, effects, disagreements.
+
+    PATH is a cell's folder, an output folder of `run` or one of its sweep files. METHOD picks one method of it by its
+    label or its selector, for example outputs:vanilla or "outputs:vector top_k=1". Two cells are compared as they are,
+    two methods setting by setting, and two sweeps where both have a method in a setting.
+    """
+    from skillarena.orchestration.report.compare import compare as compare_sides
+
+    raise typer.Exit(compare_sides(first, second, as_json=json))
+
+
+@app.command()
+def sync(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(help="Sweep files (outputs/sweeps/NAME.json), cell folders, or a folder such as outputs."),
+    ],
+    uri: Annotated[str | None, typer.Option(help="Tracking URI instead of the one the cells were run with.")] = None,
+) -> None:
+    """Bring MLflow up to date from ledgers, for example after the tracking server was away. Safe to repeat.
+
+    A sweep's file also renews the sweep's own run with its report.
+    """
+    from skillarena.orchestration.tracking_sync import sync as bring_up_to_date
+
+    for synced in bring_up_to_date(paths, uri):
+        print(f"{synced.path}: MLflow run {synced.run_id}")
 
 
 def main() -> None:

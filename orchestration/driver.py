@@ -82,7 +82,7 @@ def run_sweep(
         finally:
             for state in states:
                 state.end(mirror)
-            behind = "" if mirror is None or mirror.stop() else mirror.problem
+            behind = "" if mirror is None or mirror.stop(report=not stop.made) else mirror.problem
         results = [_result(state) for state in states]
     return SweepResult(
         tuple(results),
@@ -127,7 +127,13 @@ def _result(state: CellState) -> CellResult:
 def _ledger(cell: Cell) -> Ledger:
     absolute = {"output_dir": str(Path(cell.settings.output_dir).absolute())}
     about = {
-        "cell": {"id": cell.id, "name": cell.name, "axes": cell.axes, "simulated": cell.simulated},
+        "cell": {
+            "id": cell.id,
+            "name": cell.name,
+            "axes": cell.axes,
+            "simulated": cell.simulated,
+            "library_size": cell.library_size,
+        },
         "settings": cell.settings.model_dump(mode="json") | absolute,
         "left_out_of_library": cell.left_out,
     }

@@ -22,15 +22,13 @@ from skillarena.orchestration.console import (
     plain,
 )
 from skillarena.orchestration.driver import SweepResult, run_sweep
-from skillarena.orchestration.ledger import read_config, read_rows
 from skillarena.orchestration.preflight import check_shared, preflight_all
 from skillarena.orchestration.progress import Progress
 from skillarena.orchestration.settings import Settings
 from skillarena.orchestration.stop_request import StopRequest
-from skillarena.orchestration.summary import summarise
 from skillarena.orchestration.sweep_file import write_sweep
 from skillarena.orchestration.tables import notes_on, results_tables
-from skillarena.orchestration.tracking import redacted, sync, tracking_uri
+from skillarena.orchestration.tracking_store import redacted, tracking_uri
 
 
 def run_cells(all_settings: Sequence[Settings]) -> int:
@@ -50,17 +48,17 @@ def run_cells(all_settings: Sequence[Settings]) -> int:
     console = Console(stderr=True, highlight=False)
     with logging_to(console):
         cells, broken = preflight_all(all_settings, Preflight())
-    sweep_name = None
+    sweep_name = sweep_file = None
     if len(all_settings) > 1:
         sweep_name = hashlib.sha256("\n".join(sorted(cell.id for cell in cells)).encode()).hexdigest()[:12]
-        write_sweep(Path(settings.output_dir), sweep_name, cells)
+        sweep_file = write_sweep(Path(settings.output_dir), sweep_name, cells)
     stop = StopRequest()
     with logging_to(console), stop.listening():
         result = run_sweep(cells, Progress(console, settings.run.progress_every_s), stop, sweep_name)
-    return _report(result, settings, broken)
+    return _report(result, settings, broken, sweep_file)
 
 
-def _report(result: SweepResult, settings: Settings, broken: bool) -> int:
+def _report(result: SweepResult, settings: Settings, broken: bool, sweep_file: Path | None) -> int:
     """Print the table and where everything is; returns the exit code."""
     out = console_for_results()
     for table in results_tables(result.cells):
@@ -79,9 +77,9 @@ def _report(result: SweepResult, settings: Settings, broken: bool) -> int:
         uri = redacted(tracking_uri(settings.tracking, settings.output_dir))
         out.print(f"MLflow: mlflow ui --backend-store-uri {uri}", markup=False, soft_wrap=True)
     if result.tracking_problem:
-        folders = " ".join(str(cell.cell.directory) for cell in result.cells)
+        behind = os.path.relpath(sweep_file or result.cells[0].cell.directory)
         print(
-            f"warning: MLflow is behind ({result.tracking_problem}); later: skillarena sync {folders}", file=sys.stderr
+            f"warning: MLflow is behind ({result.tracking_problem}); later: skillarena sync {behind}", file=sys.stderr
         )
     for cell in result.cells:
         lost = [row.error for row in cell.rows if row.error]
@@ -112,25 +110,3 @@ def _by_error(result: SweepResult) -> dict[str, list[str]]:
         if cell.error:
             found.setdefault(cell.error, []).append(cell.cell.name)
     return found
-
-
-def sync_cell(cell_dir: Path, uri: str | None) -> str:
-    """Bring one cell's MLflow run up to date from its ledger.
-
-    Args:
-        cell_dir: the cell's folder.
-        uri: tracking URI instead of the one in the cell's settings.
-
-    Returns:
-        The MLflow run id.
-
-    Raises:
-        DataError: not a cell's folder.
-        TrackingError: the store does not take the records.
-    """
-    config = read_config(cell_dir)
-    settings = Settings.model_validate(config["settings"])
-    tracking = settings.tracking.model_copy(update={"uri": uri} if uri else {})
-    task_ids = [task["id"] for task in config["tasks"]]
-    summary = summarise(read_rows(cell_dir).rows, task_ids, settings.run.bootstrap_resamples)
-    return sync(cell_dir, tracking, settings.output_dir, summary)

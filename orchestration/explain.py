@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rich import box
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -16,8 +17,9 @@ from skillarena.conf.errors import ConfigError
 from skillarena.envs.interface import Task
 from skillarena.orchestration.assembly import AssembledParts, build_selector, load_library
 from skillarena.orchestration.cells import cache_folder, sections
-from skillarena.orchestration.console import console_for_results, plain
+from skillarena.orchestration.console import console_for_results, logging_to, plain
 from skillarena.orchestration.hydra_run import compose
+from skillarena.orchestration.report.case_study import check_figure_file, write_case_study
 from skillarena.orchestration.selection_store import selection_to_json
 from skillarena.orchestration.settings import label
 from skillarena.selectors.interface import Selection
@@ -34,6 +36,7 @@ def explain(
     config_dir: Path | None,
     everything: bool,
     as_json: bool,
+    figure: Path | None = None,
 ) -> int:
     """Select skills for an instruction and print how it came about; returns the exit code.
 
@@ -44,17 +47,23 @@ def explain(
         config_dir: folder of further configuration files.
         everything: all candidates instead of the best few.
         as_json: print the selection as JSON instead.
+        figure: draw the selection into this SVG, PNG or HTML file as well.
 
     Raises:
         SkillArenaError: typed by what is wrong.
     """
     if any("\udc80" <= character <= "\udfff" for character in goal):
         raise ConfigError("the task is not UTF-8 text", "check the terminal's encoding")
+    if figure:
+        check_figure_file(figure)
     settings = compose([f"benchmark={benchmark}", *overrides], config_dir)
     identity = hashlib.sha256(goal.encode()).hexdigest()
     task = Task(label(settings.benchmark), "typed", identity, "typed task", "typed", goal)
-    parts = AssembledParts(sections(settings), load_library(settings.library), cache_folder(settings))
-    selection = measured(build_selector(settings.selector, parts), parts, task)
+    with logging_to(Console(stderr=True, highlight=False)):
+        parts = AssembledParts(sections(settings), load_library(settings.library), cache_folder(settings))
+        selection = measured(build_selector(settings.selector, parts), parts, task)
+    if figure:
+        write_case_study(selection, goal, label(settings.selector), figure)
     if as_json:
         sys.stdout.write(selection_to_json(selection).decode() + "\n")
         return 0

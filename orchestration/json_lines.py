@@ -24,6 +24,7 @@ class JsonLines:
     """
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._file = FileIO(path, "a+")
         size = self._file.seek(0, os.SEEK_END)
         whole = _end_of_last_line(self._file, size)
@@ -39,6 +40,16 @@ class JsonLines:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(self._file.fileno())
         return offset
+
+    def drop_behind(self, offset: int) -> None:
+        """Drop every line behind the one at ``offset``; all lines when it is -1."""
+        end = 0
+        if offset >= 0:
+            with self._path.open("rb") as lines:
+                lines.seek(offset)
+                end = offset + len(lines.readline())
+        if end < self._file.seek(0, os.SEEK_END):
+            self._file.truncate(end)
 
     def close(self) -> None:
         """Close the file; safe to repeat."""

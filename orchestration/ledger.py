@@ -4,6 +4,7 @@ A cell folder holds
 
 * ``config.json``: the cell's identity, name, resolved settings and task list, written once;
 * ``trajectories.jsonl``: one line an episode, written before the episode's row;
+* ``selections.jsonl``: on request (``run.keep_selections``) one line an episode with its whole selection, likewise;
 * ``episodes.jsonl``: one row an episode, append-only, flushed to disk one by one. An episode is finished when, and
   only when, its row is complete. A second row of the same episode replaces the first (an infrastructure error that a
   later run mended).
@@ -24,6 +25,8 @@ import orjson
 from skillarena.conf.errors import ConfigError, DataError
 from skillarena.envs.interface import EndReason, Task
 from skillarena.orchestration.json_lines import JsonLines
+from skillarena.orchestration.selection_store import selection_to_json
+from skillarena.selectors.interface import Selection
 
 log = logging.getLogger(__name__)
 
@@ -109,6 +112,8 @@ class EpisodeRow:
     memory: str = ""
     """File in the cell's folder ``memory`` that the episode of a learning selector started from; empty for others and
     before the first update."""
+    selection_offset: int = -1
+    """Byte offset of the selection's line in ``selections.jsonl``; -1 when it was not kept."""
 
     @property
     def total_tokens(self) -> int:
@@ -117,7 +122,15 @@ class EpisodeRow:
 
 
 _FIELDS = {f.name for f in fields(EpisodeRow)}
-_LATER = {"reasoning_tokens": 0, "cost": None, "node": "", "skills_added": 0, "lookup_seconds": 0.0, "memory": ""}
+_LATER = {
+    "reasoning_tokens": 0,
+    "cost": None,
+    "node": "",
+    "skills_added": 0,
+    "lookup_seconds": 0.0,
+    "memory": "",
+    "selection_offset": -1,
+}
 """Fields that rows of earlier versions lack, with what their absence means."""
 _NUMBERS = [f.name for f in fields(EpisodeRow) if f.type in ("int", "float", "bool")]
 _SCORES = ("reward", "success", "score")
@@ -147,14 +160,22 @@ class LedgerContent:
     """Lines that are no rows; their episodes count as unfinished."""
 
 
-def read_rows(cell_dir: Path) -> LedgerContent:
-    """All rows of a cell, tolerant of a torn last line. A missing file is an empty ledger."""
+def read_rows(cell_dir: Path, beginning: str = "") -> LedgerContent:
+    """All rows of a cell, tolerant of a torn last line. A missing file is an empty ledger.
+
+    Args:
+        cell_dir: the cell's folder.
+        beginning: of the ids of the only episodes to be read; other lines are passed over unread.
+    """
     rows: dict[str, EpisodeRow] = {}
     damaged = 0
     path = cell_dir / "episodes.jsonl"
+    wanted = f'"episode_id":"{beginning}'.encode() if beginning else b""
     if path.exists():
         with path.open("rb") as file:
             for line in file:
+                if wanted not in line:
+                    continue
                 row = _row(line)
                 if row is None:
                     damaged += 1
@@ -211,6 +232,8 @@ class Ledger:
     rows: dict[str, EpisodeRow] = field(default_factory=dict)
     """Last row by episode id, in order of first completion."""
     _files: list[FileIO | JsonLines] = field(default_factory=list)
+    _selections: JsonLines | None = None
+    """Opened when the first selection is to be kept."""
 
     def __enter__(self) -> Ledger:
         try:
@@ -240,9 +263,17 @@ class Ledger:
         for file in self._files:
             file.close()
         self._files.clear()
+        self._selections = None
 
-    def append(self, row: EpisodeRow, trajectory: dict[str, Any] | None = None) -> EpisodeRow:
+    def append(
+        self, row: EpisodeRow, trajectory: dict[str, Any] | None = None, selection: Selection | None = None
+    ) -> EpisodeRow:
         """Record one finished episode; on return it is on disk.
+
+        Args:
+            row: its row.
+            trajectory: what happened; None where nothing was played.
+            selection: the selection it was played with, if that is to be kept.
 
         Raises:
             DataError: the disk refuses; nothing half-written counts.
@@ -250,6 +281,8 @@ class Ledger:
         try:
             if trajectory is not None:
                 row = replace(row, trajectory_offset=self._trajectories.append(trajectory))
+            if selection is not None:
+                row = replace(row, selection_offset=self._keep(row, selection))
             self._episodes.append(asdict(row))
         except OSError as error:
             raise DataError(
@@ -263,6 +296,16 @@ class Ledger:
         """True when the episode needs no further run; infrastructure errors are tried again."""
         row = self.rows.get(episode_id)
         return row is not None and row.outcome != EndReason.INFRA_ERROR
+
+    def _keep(self, row: EpisodeRow, selection: Selection) -> int:
+        """Append a selection; returns its offset."""
+        if self._selections is None:
+            self._selections = JsonLines(self.cell_dir / "selections.jsonl")
+            self._files.append(self._selections)
+            # A process that died between a selection and its row left a line that the episode's next run writes again.
+            self._selections.drop_behind(max((known.selection_offset for known in self.rows.values()), default=-1))
+        plain = orjson.Fragment(selection_to_json(selection))
+        return self._selections.append({"episode_id": row.episode_id, "task_id": row.task_id, "selection": plain})
 
     def _lock(self) -> None:
         lock = FileIO(self.cell_dir / "lock", "w")

@@ -79,12 +79,13 @@ class RunSettings(_Frozen):
     max_attempts: int = Field(3, ge=1, le=20)
     retry_wait_s: float = Field(2.0, ge=0, le=3600)
     episode_timeout_s: float = Field(1800.0, gt=0)
-    selection_timeout_s: float = Field(1800.0, gt=0)
+    selection_timeout_s: float = Field(14400.0, gt=0)
     on_cell_error: Literal["continue", "stop"] = "continue"
     bootstrap_resamples: int = Field(10_000, ge=100, le=1_000_000)
     progress_every_s: float = Field(10.0, gt=0)
     max_tokens: int | None = Field(None, ge=1)
     max_cost: float | None = Field(None, gt=0)
+    keep_selections: bool = False
 
 
 class ClusterSettings(_Frozen):
@@ -129,6 +130,7 @@ class TrackingSettings(_Frozen):
     enabled: bool = True
     uri: str | None = None
     experiment: str = Field("skillarena", min_length=1)
+    traces: bool = False
     flush_every_s: float = Field(5.0, gt=0)
     timeout_s: float = Field(60.0, gt=0)
 

@@ -8,8 +8,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skillarena.envs.interface import EndReason
+from skillarena.orchestration.bootstrap import mean_intervals
 from skillarena.orchestration.ledger import EpisodeRow
 
 MEASURES: dict[str, Callable[[EpisodeRow], float | None]] = {
@@ -79,18 +81,16 @@ class Summary:
 
 def bootstrap_mean(values: Sequence[float], resamples: int) -> Estimate:
     """Mean and 95 % percentile-bootstrap interval, seeded, so equal input gives equal output."""
-    data = np.asarray(values, dtype=np.float64)
-    mean = float(data.mean())
-    if len(data) < 2:
-        return Estimate(mean, None, None)
-    if np.ptp(data) == 0:
-        return Estimate(mean, mean, mean)
-    from scipy.stats import bootstrap
+    return bootstrap_means(np.asarray([values], dtype=np.float64), resamples)[0]
 
-    interval = bootstrap(
-        (data,), np.mean, n_resamples=resamples, method="percentile", batch=1000, rng=np.random.default_rng(0)
-    ).confidence_interval
-    return Estimate(mean, float(interval.low), float(interval.high))
+
+def bootstrap_means(columns: NDArray[np.float64], resamples: int) -> list[Estimate]:
+    """``bootstrap_mean`` of each row of [measures, n] at little more than the cost of one."""
+    means = columns.mean(axis=1).tolist()
+    if columns.shape[1] < 2:
+        return [Estimate(mean, None, None) for mean in means]
+    ends = mean_intervals(columns, resamples).tolist()
+    return [Estimate(low if low == high else mean, low, high) for mean, (low, high) in zip(means, ends, strict=True)]
 
 
 def summarise(rows: Sequence[EpisodeRow], task_ids: Sequence[str], resamples: int) -> Summary:
@@ -157,6 +157,6 @@ def _summary(
 
 
 def _estimates(measured: Sequence[dict[str, float | None]], resamples: int) -> dict[str, Estimate]:
-    columns = {name: [episode[name] for episode in measured] for name in MEASURES}
-    known = {name: [value for value in column if value is not None] for name, column in columns.items()}
-    return {name: bootstrap_mean(known[name], resamples) for name in MEASURES if len(known[name]) == len(measured)}
+    known = [name for name in MEASURES if all(episode[name] is not None for episode in measured)]
+    columns = np.array([[episode[name] for episode in measured] for name in known], dtype=np.float64)
+    return dict(zip(known, bootstrap_means(columns, resamples), strict=True))

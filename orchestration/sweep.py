@@ -226,7 +226,8 @@ class Sweep:
             learning = self.states[ready.unit.cell.id].learning
             if learning is not None:
                 learning.keep(result.lesson)
-            self._record(ready.unit, row, trajectory.to_dict())
+            kept = ready.selection if ready.unit.cell.settings.run.keep_selections else None
+            self._record(ready.unit, row, trajectory.to_dict(), kept)
             self.schedule.finished(ready.unit)
             if not ready.unit.cell.simulated:  # whose tokens nobody pays
                 self._budget.ended(spending_of(row))
@@ -261,7 +262,7 @@ class Sweep:
     def _give_up(self, unit: Unit, reason: str) -> None:
         log.warning("%s, task %s: given up: %s", unit.cell.name, unit.task.name, reason)
         attempts, wasted = self.schedule.attempts(unit), self._wasted.pop(unit.episode_id, 0)
-        self._record(unit, lost_row(unit, attempts, reason, wasted), None)
+        self._record(unit, lost_row(unit, attempts, reason, wasted))
         if self.states[unit.cell.id].learning is not None:
             self._fail_cell(unit.cell, f"task {unit.task.name} was lost, and what comes next builds on it: {reason}")
 
@@ -288,10 +289,16 @@ class Sweep:
             state.error = state.error or (message if state.cell is failed else "stopped: another cell failed")
             self.schedule.drop_cell(state.cell)
 
-    def _record(self, unit: Unit, row: EpisodeRow, trajectory: dict[str, Any] | None) -> None:
+    def _record(
+        self,
+        unit: Unit,
+        row: EpisodeRow,
+        trajectory: dict[str, Any] | None = None,
+        selection: Selection | None = None,
+    ) -> None:
         state = self.states[unit.cell.id]
         replaced = state.ledger.rows.get(row.episode_id)
-        state.totals.add(state.ledger.append(row, trajectory))
+        state.totals.add(state.ledger.append(row, trajectory, selection))
         if replaced is not None:
             state.totals.add(replaced, sign=-1)
         state.open -= 1

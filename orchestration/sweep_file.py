@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -33,11 +34,23 @@ def write_sweep(output_dir: Path, name: str, cells: Sequence[Cell]) -> Path:
 
 def read_sweep(path: Path) -> list[Path]:
     """Cell folders of a sweep file. Raises ``DataError`` when it is none."""
+    return [Path(os.path.normpath(path.parent / folder)) for folder in _read(path)["cells"]]
+
+
+def read_sweep_name(path: Path) -> str:
+    """The name under which MLflow knows the sweep of a file. Raises ``DataError`` when it is none."""
+    return str(_read(path)["sweep"])
+
+
+def _read(path: Path) -> dict[str, Any]:
     try:
-        plain = orjson.loads(path.read_bytes())
-        return [Path(os.path.normpath(path.parent / folder)) for folder in plain["cells"]]
+        plain: dict[str, Any] = orjson.loads(path.read_bytes())
+        if isinstance(plain["sweep"], str) and plain["cells"] and all(isinstance(cell, str) for cell in plain["cells"]):
+            return plain
+        problem = "no name or no cells"
     except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise DataError(
-            f"{path}: not a sweep's file ({type(error).__name__})",
-            "give a file of OUTPUT_DIR/sweeps, an output folder or a cell's folder",
-        ) from error
+        problem = type(error).__name__
+    raise DataError(
+        f"{path}: not a sweep's file ({problem})",
+        "give a file of OUTPUT_DIR/sweeps, an output folder or a cell's folder",
+    )

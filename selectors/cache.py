@@ -7,6 +7,7 @@ import logging
 import os
 import sqlite3
 import threading
+import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -18,7 +19,7 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 _BUSY_SECONDS = 30.0
@@ -28,6 +29,7 @@ _CHECK = 4
 _KEYS_PER_QUERY = 500
 """SQLite takes at least 999 parameters in one statement."""
 _ITEMS_PER_STEP = 1024
+_TELL_EVERY_S = 10.0
 _STORED = np.dtype("<f4")
 
 
@@ -83,7 +85,7 @@ class DiskCache:
                 return action(self._connection())
         except (OSError, sqlite3.OperationalError) as error:
             self._usable = False
-            _LOG.warning("cache %s cannot be used and is left out from now on: %s", self.path, error)
+            log.warning("cache %s cannot be used and is left out from now on: %s", self.path, error)
             return otherwise
 
     def _connection(self) -> sqlite3.Connection:
@@ -107,7 +109,7 @@ class DiskCache:
                 with suppress(FileNotFoundError):
                     Path(f"{self.path}{ending}").replace(f"{aside}{ending}")
             _connect(self.path).close()
-        _LOG.warning("cache %s was damaged (%s); moved to %s and begun anew", self.path, error, aside)
+        log.warning("cache %s was damaged (%s); moved to %s and begun anew", self.path, error, aside)
 
 
 def cached_rows(
@@ -132,7 +134,12 @@ def cached_rows(
     rows = cache.get_many(keys)
     missing = {key: item for key, item in zip(keys, items, strict=True) if key not in rows}
     order = list(missing)
+    began = told = time.monotonic()
     for first in range(0, len(order), _ITEMS_PER_STEP):
+        if (now := time.monotonic()) - told > _TELL_EVERY_S:
+            told = now
+            left = (now - began) / first * (len(order) - first)
+            log.info("%s of %s computed, about %.0f min left", f"{first:,}", f"{len(order):,}", left / 60)
         some = order[first : first + _ITEMS_PER_STEP]
         computed = compute([missing[key] for key in some]).astype(_STORED, copy=False)
         fresh = {key: row.tobytes() for key, row in zip(some, computed, strict=True)}

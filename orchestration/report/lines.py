@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from skillarena.envs.interface import EndReason
 from skillarena.orchestration.ledger import EpisodeRow, changed_keys
 from skillarena.orchestration.report.archive import ArchivedCell, ArchivedTask
 from skillarena.orchestration.settings import digest
-from skillarena.orchestration.summary import MEASURES
+from skillarena.orchestration.summary import MEASURES, Estimate, bootstrap_means
 from skillarena.orchestration.top_k_mean import SIZES
 
 _REPEATS = ("seed",)
@@ -48,6 +48,8 @@ class Line:
     tasks: tuple[ArchivedTask, ...] = field(repr=False)
     values: dict[str, NDArray[np.float64]] = field(repr=False)
     """By the names of ``MEASURES``: float64 [tasks], NaN where a cell has no scored episode or does not know it."""
+    estimates: dict[str, Estimate] = field(repr=False, default_factory=dict)
+    """Means over the scored tasks by the names of ``MEASURES``, those that every scored task knows."""
 
     @property
     def scored(self) -> NDArray[np.bool_]:
@@ -73,7 +75,7 @@ def lines_of(cells: Sequence[ArchivedCell]) -> list[Line]:
     merged = _grouped(cells, _REPEATS)
     labels = _labels(merged)
     lines = [_line(group, label, ()) for group, label in zip(merged, labels, strict=True)]
-    return sorted([*lines, *_means(lines)], key=lambda line: (line.setting, line.method))
+    return sorted(_estimated([*lines, *_means(lines)]), key=lambda line: (line.setting, line.method))
 
 
 def _grouped(cells: Sequence[ArchivedCell], ignored: tuple[str, ...]) -> list[tuple[ArchivedCell, ...]]:
@@ -163,3 +165,23 @@ def _measures(row: EpisodeRow | None) -> list[float]:
     if row is None or row.outcome == EndReason.INFRA_ERROR:
         return _NOTHING
     return [float("nan") if (value := measure(row)) is None else float(value) for measure in MEASURES.values()]
+
+
+def _estimated(lines: Sequence[Line]) -> list[Line]:
+    """The lines with their estimates; those with equally many scored tasks share the work of resampling."""
+    alike: dict[tuple[int, int], list[int]] = {}
+    for place, line in enumerate(lines):
+        alike.setdefault((int(line.scored.sum()), line.cells[0].resamples), []).append(place)
+    found = list(lines)
+    for (scored, resamples), places in alike.items():
+        if not scored:
+            continue
+        columns = [lines[place].values[name][lines[place].scored] for place in places for name in MEASURES]
+        estimates = bootstrap_means(np.array(columns), resamples)
+        for number, place in enumerate(places):
+            own = estimates[number * len(MEASURES) : (number + 1) * len(MEASURES)]
+            named = zip(MEASURES, own, strict=True)
+            found[place] = replace(
+                lines[place], estimates={name: known for name, known in named if not np.isnan(known.mean)}
+            )
+    return found

@@ -26,7 +26,7 @@ class Entry:
     """One number with what a reader must know about it."""
 
     mean: float | None
-    """None: a missing cell, or one without a scored episode."""
+    """None: a missing cell, one without a scored episode, or one that does not know this number."""
     low: float | None = None
     """Lower end of the 95 % interval; None where there is none."""
     high: float | None = None
@@ -42,6 +42,10 @@ class Entry:
     differs: tuple[str, ...] = ()
     """Settings in which this run and the published one differ, one sentence each; the values are comparable only when
     it is empty and the entry is complete and not simulated."""
+    source: str = ""
+    """Where ``published`` stands, for example ``arXiv 2607.06283v1, table 1``."""
+    uncertain: str = ""
+    """Why ``published`` may be wrong; empty when nothing speaks against it."""
 
     @property
     def difference(self) -> float | None:
@@ -77,3 +81,21 @@ class ReportTable:
     rows: tuple[TableRow, ...]
     notes: tuple[str, ...] = ()
     """What a reader must know beside the numbers, one sentence each."""
+
+    @property
+    def simulated(self) -> bool:
+        """At least one number is simulated."""
+        return any(entry.simulated for row in self.rows for entry in row.entries)
+
+    @property
+    def all_simulated(self) -> bool:
+        """Every number is simulated."""
+        known = [entry for row in self.rows for entry in row.entries if entry.mean is not None]
+        return bool(known) and all(entry.simulated for entry in known)
+
+    @property
+    def heading(self) -> str:
+        """The title, with what must not be missed about it."""
+        if self.all_simulated:
+            return f"{self.title} (SIMULATED: no language model)"
+        return f"{self.title} (some numbers SIMULATED: no language model)" if self.simulated else self.title

@@ -60,7 +60,9 @@ def comparable(rows: tuple[EpisodeRow, ...]) -> dict[str, dict[str, Any]]:
     plain = {}
     for row in rows:
         fields = {name: getattr(row, name) for name in EpisodeRow.__slots__}
-        plain[row.task_id] = {k: v for k, v in fields.items() if k not in TIMES | {"trajectory_offset", "attempts"}}
+        plain[row.task_id] = {
+            k: v for k, v in fields.items() if k not in TIMES | {"trajectory_offset", "selection_offset", "attempts"}
+        }
     return plain
 
 

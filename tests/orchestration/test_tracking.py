@@ -8,34 +8,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mlflow_store import Store
+from report_cells import make_cell
 from row_factory import lost, make_row
 
 from skillarena.conf.errors import TrackingError
 from skillarena.envs.interface import Task
-from skillarena.orchestration.ledger import EpisodeRow, Ledger
+from skillarena.orchestration.cell_run import CellRun
+from skillarena.orchestration.ledger import EpisodeRow, Ledger, read_rows
 from skillarena.orchestration.settings import TrackingSettings
 from skillarena.orchestration.summary import summarise
-from skillarena.orchestration.tracking import CellRun, Mirror, connect, redacted, sync, tracking_uri
+from skillarena.orchestration.sweep_run import SweepRun
+from skillarena.orchestration.tracking import Mirror
+from skillarena.orchestration.tracking_store import connect, redacted
 
 pytestmark = pytest.mark.slow
 
 TASKS = [Task("bench", "split", f"t{n}", f"task {n}", "kind", "goal") for n in range(4)]
 IDS = [task.id for task in TASKS]
-
-
-class Store:
-    """An experiment of its own in the module's SQLite store."""
-
-    def __init__(self, output: Path, experiment: str) -> None:
-        self.output = str(output)
-        self.settings = TrackingSettings(flush_every_s=0.2, timeout_s=60, experiment=experiment)
-        self.client, self.experiment_id = connect(self.settings, self.output)
-
-    def runs(self) -> list[Any]:
-        return list(self.client.search_runs([self.experiment_id]))
-
-    def history(self, run_id: str, key: str) -> list[tuple[int, float]]:
-        return [(point.step, point.value) for point in self.client.get_metric_history(run_id, key)]
+SWEEP = "0123456789ab"
 
 
 @pytest.fixture(scope="module")
@@ -54,37 +45,6 @@ def cell(folder: Path, cell_id: str = "c" * 64) -> Ledger:
     return Ledger(folder, {"selector": {"top_k": 1}, "seed": 0}, about, TASKS)
 
 
-def test_sync_logs_every_episode_once_however_often_it_is_repeated(tmp_path: Path, store: Store) -> None:
-    with cell(tmp_path) as ledger:
-        rows = [ledger.append(make_row(n, reward=float(n)), {"n": n}) for n in range(3)]
-    summary = summarise(rows, IDS, 200)
-    first = sync(tmp_path, store.settings, store.output, summary)
-    assert sync(tmp_path, store.settings, store.output, summary) == first
-    assert store.history(first, "episode/reward") == [(0, 0.0), (1, 1.0), (2, 2.0)]
-    (run,) = store.runs()
-    assert run.data.metrics["summary/reward"] == 1.0
-    assert run.data.metrics["summary/coverage"] == 0.75
-    assert run.data.params == {"selector.top_k": "1", "seed": "0"}
-    assert run.data.tags["selector"] == "vector"
-    assert run.data.tags["simulated"] == "true"
-    assert "[simulated]" in run.data.tags["mlflow.runName"]
-    assert run.info.status == "KILLED"
-    artifacts = {item.path for item in store.client.list_artifacts(first)}
-    assert {"config.json", "episodes.json", "episodes.jsonl", "trajectories.jsonl"} <= artifacts
-
-
-def test_the_episode_table_loads_as_mlflow_table(tmp_path: Path, store: Store) -> None:
-    import mlflow
-
-    with cell(tmp_path) as ledger:
-        rows = [ledger.append(make_row(n)) for n in range(4)]
-    run_id = sync(tmp_path, store.settings, store.output, summarise(rows, IDS, 200))
-    mlflow.set_tracking_uri(tracking_uri(store.settings, store.output))  # load_table searches the global store
-    table = store.client.load_table(store.experiment_id, "episodes.json", run_ids=[run_id])
-    assert list(table["task_id"]) == IDS
-    assert list(table["skills"]) == ["a, b"] * 4
-
-
 def test_a_mended_infra_error_is_logged_at_its_own_step(tmp_path: Path, store: Store) -> None:
     with cell(tmp_path) as ledger:
         run = CellRun(store.client, store.experiment_id, tmp_path)
@@ -97,24 +57,105 @@ def test_a_mended_infra_error_is_logged_at_its_own_step(tmp_path: Path, store: S
         run.log_rows(tuple(ledger.rows.values()))
     assert store.history(run.run_id, "episode/reward") == [(0, 100.0), (1, 40.0)]
     assert store.history(run.run_id, "episode/infra_error")[-1] == (1, 0.0)
+    assert store.history(run.run_id, "running/reward") == [(0, 100.0), (1, 70.0)]
+
+
+def test_more_episodes_than_one_batch_holds_are_all_logged(tmp_path: Path, store: Store) -> None:
+    with cell(tmp_path):
+        run = CellRun(store.client, store.experiment_id, tmp_path)
+        run.open()
+        run.log_rows([make_row(n, finished_at=1_700_000_000.0 + n) for n in range(90)])
+    assert len(store.history(run.run_id, "episode/reward")) == 90
+    assert len(store.history(run.run_id, "running/reward")) == 90
+
+
+def test_tags_of_a_run_that_is_there_follow_while_its_parameters_stay(tmp_path: Path, store: Store) -> None:
+    with cell(tmp_path):
+        run_id = store.client.create_run(store.experiment_id, tags={"skillarena.cell_id": "c" * 64}).info.run_id
+        store.client.log_param(run_id, "seed", "as it was")
+        run = CellRun(store.client, store.experiment_id, tmp_path)
+        run.open()
+    assert run.run_id == run_id
+    found = store.client.get_run(run_id).data
+    assert found.params == {"seed": "as it was", "selector.top_k": "1"}
+    assert found.tags["selector"] == "vector"
 
 
 def test_the_mirror_follows_a_running_cell_and_nests_it_under_its_sweep(tmp_path: Path, store: Store) -> None:
-    mirror = Mirror(store.settings, store.output, "sweep1")
+    mirror = Mirror(store.settings, store.output, SWEEP)
     with cell(tmp_path) as ledger:
         mirror.start({tmp_path: ledger.rows})
         for n in range(4):
             ledger.append(make_row(n))
             time.sleep(0.3)
         mirror.end_cell(tmp_path, summarise(list(ledger.rows.values()), IDS, 200), "FINISHED")
-        assert mirror.stop(), mirror.problem
-    child, parent = sorted(store.runs(), key=lambda run: "skillarena.sweep" in run.data.tags)
+        assert mirror.stop(report=False), mirror.problem
+    child, parent = store.run("cell"), store.run("sweep")
     assert child.data.tags["mlflow.parentRunId"] == parent.info.run_id
+    assert child.data.tags["sweep"] == parent.data.tags["sweep"] == SWEEP
     assert len(store.history(child.info.run_id, "episode/env_steps")) == 4
     assert (child.info.status, parent.info.status) == ("FINISHED", "FINISHED")
+    assert parent.data.metrics["sweep/episodes"] == 4
+    assert parent.info.run_name == "sweep 012345 vector [simulated]"
 
 
-def test_a_store_that_is_away_delays_nothing_and_sync_catches_up(tmp_path: Path, store: Store) -> None:
+def test_a_sweep_that_ends_keeps_its_report_with_its_run(tmp_path: Path, store: Store) -> None:
+    cells = [make_cell(tmp_path, selector=selector, rewards=(100.0, 0.0)) for selector in ("vector", "none")]
+    parent = _mirror(store, cells, report=True)
+    assert {"report/index.html", "report/report.md", "report/report.json"} <= store.artifacts(parent, "report")
+    assert "report/figures" in store.artifacts(parent, "report")
+    assert any(path.endswith("table1.csv") for path in store.artifacts(parent, "report/tables"))
+
+
+def test_a_report_that_fails_is_shown_and_harms_nothing(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: SweepRun) -> None:
+        raise RuntimeError("no page today")
+
+    monkeypatch.setattr(SweepRun, "log_report", fail)
+    mirror = _started(store, [make_cell(tmp_path)])
+    assert not mirror.stop()
+    assert mirror.problem == "report: no page today"
+    assert (store.run("cell").info.status, store.run("sweep").info.status) == ("FINISHED", "FINISHED")
+
+
+def test_a_report_that_takes_too_long_is_left_and_named(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SweepRun, "log_report", lambda _: time.sleep(30))
+    mirror = _started(store, [make_cell(tmp_path)], timeout_s=4.0)
+    start = time.monotonic()
+    assert not mirror.stop()
+    assert time.monotonic() - start < 10
+    assert mirror.problem == "report: not finished after 4 s"
+    assert store.run("sweep").info.status == "FINISHED"
+
+
+def test_the_mirror_logs_one_trace_for_each_episode_on_request(tmp_path: Path, store: Store) -> None:
+    folder = make_cell(tmp_path, rewards=(100.0, "lost", 0.0))
+    for _ in range(2):  # the second run finds everything there
+        mirror = _started(store, [folder], traces=True)
+        assert mirror.stop(report=False), mirror.problem
+    traces = store.traces(store.run("cell").info.run_id)
+    assert len(traces) == 2
+    assert {trace.info.tags["outcome"] for trace in traces} == {"solved", "step_limit"}
+
+
+def test_a_store_that_takes_no_traces_still_gets_every_record(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: CellRun) -> None:
+        raise NotImplementedError("spans are not supported")
+
+    monkeypatch.setattr(CellRun, "log_traces", refuse)
+    mirror = _started(store, [make_cell(tmp_path)], traces=True)
+    assert not mirror.stop(report=False)
+    assert mirror.problem == "traces: spans are not supported"
+    assert store.run("cell").info.status == "FINISHED"
+
+
+def test_a_store_that_is_away_delays_nothing(tmp_path: Path, store: Store) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         dead = f"http://127.0.0.1:{probe.getsockname()[1]}"
@@ -127,8 +168,12 @@ def test_a_store_that_is_away_delays_nothing_and_sync_catches_up(tmp_path: Path,
         mirror.end_cell(tmp_path, summarise(rows, IDS, 200), "FINISHED")
         assert not mirror.stop()
     assert mirror.problem
-    run_id = sync(tmp_path, store.settings, store.output, summarise(rows, IDS, 200))
-    assert len(store.history(run_id, "episode/reward")) == 4
+
+
+def test_a_failed_cell_shows_at_its_sweep(tmp_path: Path, store: Store) -> None:
+    mirror = _started(store, [make_cell(tmp_path)], status="FAILED")
+    assert mirror.stop(report=False), mirror.problem
+    assert (store.run("cell").info.status, store.run("sweep").info.status) == ("FAILED", "FAILED")
 
 
 def test_an_unreachable_store_is_a_tracking_error_without_credentials(
@@ -144,3 +189,20 @@ def test_redaction_keeps_everything_but_the_credentials() -> None:
     assert redacted("https://user:pw@host:1/path") == "https://host:1/path"
     assert redacted("https://host/a@b") == "https://host/a@b"
     assert redacted("sqlite:////tmp/x.db") == "sqlite:////tmp/x.db"
+
+
+def _started(store: Store, cells: list[Path], status: str = "FINISHED", **settings: Any) -> Mirror:
+    """A mirror of finished cells that is told of their ends."""
+    mirror = Mirror(store.settings.model_copy(update=settings), store.output, SWEEP)
+    ledgers = {folder: {row.episode_id: row for row in read_rows(folder).rows} for folder in cells}
+    mirror.start(ledgers)
+    for folder, rows in ledgers.items():
+        ids = [row.task_id for row in rows.values()]
+        mirror.end_cell(folder, summarise(list(rows.values()), ids, 200), status)
+    return mirror
+
+
+def _mirror(store: Store, cells: list[Path], report: bool) -> str:
+    mirror = _started(store, cells)
+    assert mirror.stop(report=report), mirror.problem
+    return str(store.run("sweep").info.run_id)

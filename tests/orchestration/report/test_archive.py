@@ -1,0 +1,130 @@
+"""Cells as folders, output folders and sweep files hold them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from report_cells import LOST, make_cell
+
+from skillarena.conf.errors import DataError
+from skillarena.orchestration.report.archive import cell_folders, load, read_cell
+
+
+def change_config(cell: Path, changes: dict[str, Any]) -> None:
+    """Replace keys of a cell's ``config.json``."""
+    path = cell / "config.json"
+    path.write_bytes(orjson.dumps(orjson.loads(path.read_bytes()) | changes))
+
+
+def sweep_of(root: Path, *cells: Path) -> Path:
+    """A sweep file as ``run`` leaves it."""
+    path = root / "sweeps" / "0123456789ab.json"
+    path.parent.mkdir()
+    names = [f"../cells/{cell.name}" for cell in cells]
+    path.write_bytes(orjson.dumps({"sweep": "0123456789ab", "cells": names}))
+    return path
+
+
+def test_reads_what_the_ledger_wrote(tmp_path: Path) -> None:
+    folder = make_cell(tmp_path, selector="vector_top2", rewards=[100.0, None, LOST, 30.0], seed=3, library_size=17)
+    cell = read_cell(folder)
+    assert (cell.axes["selector"], cell.axes["top_k"], cell.axes["seed"]) == ("vector", "2", "3")
+    assert (cell.simulated, cell.library_size, cell.resamples) == (True, 17, 1000)
+    assert [task.type for task in cell.tasks] == ["pick_and_place_simple", "look_at_obj_in_light"] * 2
+    numbers = [cell.tasks.index(next(task for task in cell.tasks if task.id == known)) for known in cell.rows]
+    assert numbers == [0, 2, 3], "in task order, without the task that has no episode"
+    assert [row.reward for row in cell.rows.values()] == [100.0, None, 30.0]
+
+
+def test_a_torn_last_line_is_an_episode_that_is_missing(tmp_path: Path) -> None:
+    folder = make_cell(tmp_path, rewards=[100.0, 0.0, 100.0])
+    path = folder / "episodes.jsonl"
+    path.write_bytes(path.read_bytes()[:-20])
+    assert len(read_cell(folder).rows) == 2
+
+
+def test_the_order_of_rows_changes_nothing(tmp_path: Path) -> None:
+    folder = make_cell(tmp_path, rewards=[100.0, 0.0, 30.0])
+    before = read_cell(folder)
+    path = folder / "episodes.jsonl"
+    path.write_bytes(b"".join(reversed(path.read_bytes().splitlines(keepends=True))))
+    assert list(read_cell(folder).rows.items()) == list(before.rows.items())
+
+
+def test_all_ways_to_name_cells_find_the_same(tmp_path: Path) -> None:
+    cells = sorted(make_cell(tmp_path, selector=name) for name in ("vector", "none", "random"))
+    sweep = sweep_of(tmp_path, *cells)
+    assert cell_folders([tmp_path]) == cell_folders([tmp_path / "cells"]) == cells
+    assert cell_folders([sweep]) == cells
+    assert cell_folders(cells) == cells
+    assert cell_folders([cells[1], tmp_path]) == [cells[1], cells[0], cells[2]]
+    assert len(load([tmp_path, sweep, tmp_path / "cells" / ".." / "cells"]).cells) == 3
+
+
+def test_a_removed_folder_of_a_sweep_is_a_problem_and_the_others_are_read(tmp_path: Path) -> None:
+    kept, gone = make_cell(tmp_path, selector="vector"), make_cell(tmp_path, selector="none")
+    sweep = sweep_of(tmp_path, kept, gone)
+    shutil.rmtree(gone)
+    archive = load([sweep])
+    assert [cell.directory for cell in archive.cells] == [kept.resolve()]
+    (problem,) = archive.problems
+    assert problem.startswith(gone.name) and "no such file" in problem
+    assert str(tmp_path) not in problem, "a report says the same wherever the folder lies"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"identity": {}},
+        {"identity": []},
+        {"cell": {"id": "x"}},
+        {"cell": {"id": "x", "name": "n", "simulated": True, "axes": {"selector": "vector"}}},
+        {"cell": []},
+        {"settings": {}},
+        {"tasks": [{"id": "t"}]},
+        {"tasks": 3},
+    ],
+)
+def test_a_broken_configuration_is_a_problem_that_names_the_folder(tmp_path: Path, changes: dict[str, Any]) -> None:
+    make_cell(tmp_path, selector="vector")
+    broken = make_cell(tmp_path, selector="none")
+    change_config(broken, changes)
+    archive = load([tmp_path])
+    assert len(archive.cells) == 1
+    (problem,) = archive.problems
+    assert problem.startswith(f"{broken.name}/config.json")
+    assert "not a cell's configuration" in problem
+
+
+def test_a_cell_of_an_earlier_version_does_not_know_the_size_of_its_library(tmp_path: Path) -> None:
+    cell = make_cell(tmp_path)
+    about = orjson.loads((cell / "config.json").read_bytes())["cell"]
+    del about["library_size"]
+    change_config(cell, {"cell": about})
+    assert read_cell(cell).library_size is None
+
+
+def test_of_two_copies_of_a_cell_the_fuller_one_is_read(tmp_path: Path) -> None:
+    whole = make_cell(tmp_path / "a", rewards=[100.0, 0.0])
+    part = tmp_path / "b" / "cells" / whole.name
+    shutil.copytree(whole, part)
+    path = part / "episodes.jsonl"
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
+    for paths in ([tmp_path / "a", tmp_path / "b"], [tmp_path / "b", tmp_path / "a"]):
+        archive = load(paths)
+        assert [len(cell.rows) for cell in archive.cells] == [2]
+        (problem,) = archive.problems
+        assert "same cell" in problem and "1 and 2 episodes" in problem
+
+
+def test_nothing_to_read_is_an_error_with_a_fix(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no cell to report on") as caught:
+        load([tmp_path / "nowhere"])
+    assert "output folder" in caught.value.fix
+    (tmp_path / "file").write_text("{}")
+    with pytest.raises(DataError, match="not a sweep's file"):
+        load([tmp_path / "file"])
