@@ -173,8 +173,8 @@ def compare(
     """Compare two cells or two sweeps on the tasks they share: paired tests, effects, disagreements.
 
     PATH is a cell's folder, an output folder of `run` or one of its sweep files. METHOD picks one method of it by its
-    label or its selector, for example outputs:vanilla or "outputs:vector top_k=1". Two cells are compared as they are,
-    two methods setting by setting, and two sweeps where both have a method in a setting.
+    label, for example "outputs:vector top_k=1", or by its selector: outputs:vector is the mean of its sizes. Two cells
+    are compared as they are, two methods setting by setting, and two sweeps where both have a method in a setting.
     """
     from skillarena.orchestration.report.compare import compare as compare_sides
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from skillarena.orchestration.budget import Caps
 from skillarena.orchestration.cells import Cell
 from skillarena.orchestration.cluster import cores, living_nodes, secrets_in
 from skillarena.orchestration.jobs import Method, Seat, method_of
-from skillarena.orchestration.pools import Place, Pool
+from skillarena.orchestration.pools import Landing, Place, Pool
 from skillarena.orchestration.schedule import Unit
 from skillarena.orchestration.serving.fleet import Fleet, cpus_of_servers
 from skillarena.orchestration.serving.governor import GovernorActor
@@ -102,6 +103,19 @@ class Crew:
         """Model servers and model processes started, by name."""
         servers = Counter({f"server {name}": times for name, times in self.fleet.started.items()})
         return servers + self.hosts.started
+
+    def landings(self, timeout_s: float) -> tuple[Iterator[Landing], Iterator[Landing]]:
+        """Wait until something comes back, at most ``timeout_s`` seconds; returns selections and episodes apart."""
+        import ray
+
+        references = self.selecting.references + self.playing.references
+        if not references:  # every open unit waits for its next attempt
+            time.sleep(timeout_s)
+            return iter(()), iter(())
+        done, _ = ray.wait(references, num_returns=1, timeout=timeout_s)
+        if done:
+            done, _ = ray.wait(references, num_returns=len(references), timeout=0)
+        return self.selecting.land_all(done), self.playing.land_all(done)
 
     def check_placed(self) -> None:
         """Raises ``ConfigError`` when the rollout workers have found no room in time."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -147,6 +148,10 @@ class Pool:
         reference = getattr(worker.actor, self._method).remote(job)
         worker.in_flight += 1
         self._flights[reference] = Flight(tag, worker, time.monotonic())
+
+    def land_all(self, references: Iterable[ObjectRef[Any]]) -> Iterator[Landing]:
+        """``land`` of each, one by one: what the caller does about one may take others of this pool away."""
+        return filter(None, map(self.land, references))
 
     def land(self, reference: ObjectRef[Any]) -> Landing | None:
         """Take what a finished reference of this pool stands for; None for one of another pool or a started actor.

@@ -87,24 +87,16 @@ class Sweep:
 
     def run(self, crew: Crew, observer: Observer, stop: StopRequest) -> None:
         """Until no unit is open, the budget is spent or the user wants to stop."""
-        import ray
-
         self._crew = crew
         while (self.schedule.open or self._learners) and not stop.made and not (self.halted and not crew.playing.busy):
             starting = self._look_at_backbones(crew)
             self._budget.account(crew.governor.spending())
             if not self.halted:
                 self._feed()
-            references = crew.selecting.references + crew.playing.references
-            if references:
-                done, _ = ray.wait(references, num_returns=1, timeout=_TICK_S)
-                done, _ = ray.wait(references, num_returns=len(references), timeout=0) if done else (done, [])
-            else:  # every open unit waits for its next attempt
-                time.sleep(_TICK_S)
-                done = []
-            for landing in filter(None, map(crew.selecting.land, done)):
+            selections, episodes = crew.landings(_TICK_S)
+            for landing in selections:
                 self._back_from_selecting(landing)
-            for landing in filter(None, map(crew.playing.land, done)):
+            for landing in episodes:
                 self._episode_landed(landing)
             self._replace_overdue(self.settings.run.selection_timeout_s, self.settings.run.episode_timeout_s)
             crew.check_placed()

@@ -139,7 +139,7 @@ def cached_rows(
         if (now := time.monotonic()) - told > _TELL_EVERY_S:
             told = now
             left = (now - began) / first * (len(order) - first)
-            log.info("%s of %s computed, about %.0f min left", f"{first:,}", f"{len(order):,}", left / 60)
+            log.info("%s of %s vectors or scores computed, about %.0f min left", f"{first:,}", f"{len(order):,}", left / 60)
         some = order[first : first + _ITEMS_PER_STEP]
         computed = compute([missing[key] for key in some]).astype(_STORED, copy=False)
         fresh = {key: row.tobytes() for key, row in zip(some, computed, strict=True)}

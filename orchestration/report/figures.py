@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from skillarena.orchestration.report.figure_curves import draw_k_curves
 from skillarena.orchestration.report.figure_scatter import draw_reward_against_tokens
 from skillarena.orchestration.report.figure_style import Drawing, figure_style
 from skillarena.orchestration.report.figure_tokens import draw_token_bars
 from skillarena.orchestration.report.lines import Line
-
-if TYPE_CHECKING:
-    from skillarena.orchestration.report.report import Report
 
 
 def draw(lines: Sequence[Line]) -> list[Drawing]:
@@ -23,14 +19,14 @@ def draw(lines: Sequence[Line]) -> list[Drawing]:
     return [drawing for drawing in drawn if drawing is not None]
 
 
-def write_figures(report: Report, folder: Path) -> list[Path]:
-    """Write every figure there are numbers for as ``NAME.svg`` and ``NAME.png``; equal lines give equal files.
+def write_figures(drawings: Sequence[Drawing], folder: Path) -> list[Path]:
+    """Write figures as ``NAME.svg`` and ``NAME.png``; equal lines give equal files.
 
     Returns the files.
     """
     folder.mkdir(parents=True, exist_ok=True)
     files: list[Path] = []
-    for drawing in draw(report.lines):
+    for drawing in drawings:
         svg, png = folder / f"{drawing.name}.svg", folder / f"{drawing.name}.png"
         svg.write_text(drawing.svg(), encoding="utf-8")
         png.write_bytes(drawing.png())

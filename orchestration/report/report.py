@@ -88,7 +88,8 @@ def build_report(archive: Archive, baseline: str | None = None) -> Report:
 def _title(lines: Sequence[Line]) -> str:
     benchmarks = sorted({line.setting.benchmark for line in lines})
     backbones = sorted({line.setting.backbone for line in lines})
-    return f"Skill selection on {' and '.join(benchmarks)} with {', '.join(backbones)}"
+    shown = [f"the {name} backbone" if name == "simulated" else name for name in backbones]
+    return f"Skill selection on {' and '.join(benchmarks)} with {', '.join(shown)}"
 
 
 def _content(archive: Archive) -> Content:

@@ -34,16 +34,17 @@ def write_report(
     Raises:
         DataError: the folder cannot be written.
     """
-    from skillarena.orchestration.report.figures import write_figures
+    from skillarena.orchestration.report.figures import draw, write_figures
     from skillarena.orchestration.report.page import write_page
 
     page = folder / "index.html"
     with _writing_to(folder):
         files = _write_texts(report, folder)
         say("figures")
-        files += write_figures(report, folder / "figures")
+        drawings = draw(report.lines)
+        files += write_figures(drawings, folder / "figures")
         say("page")
-        write_page(report, archive, page)
+        write_page(report, archive, drawings, page)
     return [page, *files]
 
 

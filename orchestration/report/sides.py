@@ -11,6 +11,7 @@ from typing import Any
 from skillarena.conf.errors import ConfigError, nearest
 from skillarena.orchestration.ledger import changed_keys
 from skillarena.orchestration.report.archive import load
+from skillarena.orchestration.report.grid import without_halves
 from skillarena.orchestration.report.lines import Line, Setting, lines_of
 
 _DIGEST = re.compile(r"\b([0-9a-f]{8})[0-9a-f]{56}\b")
@@ -139,8 +140,9 @@ def _split(given: str) -> tuple[Path, str]:
 
 
 def _of_method(lines: Sequence[Line], method: str, given: str) -> tuple[Line, ...]:
+    """Lines with this label, else of this selector; of one with several sizes their mean, as in tables."""
     exact = tuple(line for line in lines if line.method == method)
-    found = exact or tuple(line for line in lines if line.selector == method)
+    found = exact or tuple(line for line in without_halves(lines) if line.selector == method)
     labels = sorted({line.method for line in found or lines})
     if not found:
         names = sorted({name for line in lines for name in (line.method, line.selector)})

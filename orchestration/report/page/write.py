@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import orjson
 
 from skillarena.orchestration.console import plain
 from skillarena.orchestration.report.archive import Archive
-from skillarena.orchestration.report.figures import draw
+from skillarena.orchestration.report.figure_style import Drawing
 from skillarena.orchestration.report.page.index import PageIndex
 from skillarena.orchestration.report.page.inline_svg import inline_svg
 from skillarena.orchestration.report.page.tables import comparison_views, table_view
@@ -38,12 +39,20 @@ _SHORT_NAMES = {
 _SCRIPTS = ("unpack.js", "elements.js", "sorting.js", "state.js", "episode_list.js", "episode.js", "viewer.js")
 
 
-def write_page(report: Report, archive: Archive, path: Path, *, trajectories_mb: float = TRAJECTORIES_MB) -> None:
+def write_page(
+    report: Report,
+    archive: Archive,
+    drawings: Sequence[Drawing],
+    path: Path,
+    *,
+    trajectories_mb: float = TRAJECTORIES_MB,
+) -> None:
     """Write the page; the same report and ledgers give the same bytes.
 
     Args:
         report: what it shows.
         archive: what the report is about, with the episodes that the page lists.
+        drawings: its figures.
         path: the file.
         trajectories_mb: megabytes of compressed trajectories at most; tasks that some methods solve and others do not
             come first, and the page says what was left out.
@@ -63,8 +72,7 @@ def write_page(report: Report, archive: Archive, path: Path, *, trajectories_mb:
             absent=[table.title for table in report.tables if not table.rows],
             comparisons=comparison_views(report.comparisons, report.lines),
             figures=[
-                {"name": drawing.name, "title": drawing.title, "svg": inline_svg(drawing)}
-                for drawing in draw(report.lines)
+                {"name": drawing.name, "title": drawing.title, "svg": inline_svg(drawing)} for drawing in drawings
             ],
             problems=(*report.problems, *packed.problems),
             packed=packed,

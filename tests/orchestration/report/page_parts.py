@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from skillarena.orchestration.report.archive import load
+from skillarena.orchestration.report.figures import draw
 from skillarena.orchestration.report.page import write_page
 from skillarena.orchestration.report.report import build_report
 
@@ -26,7 +27,8 @@ def page_of(root: Path, path: Path, megabytes: float | None = None) -> Path:
     """The page of the cells below ``root``."""
     archive = load([root])
     limit = {} if megabytes is None else {"trajectories_mb": megabytes}
-    write_page(build_report(archive), archive, path, **limit)
+    report = build_report(archive)
+    write_page(report, archive, draw(report.lines), path, **limit)
     return path
 
 

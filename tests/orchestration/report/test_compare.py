@@ -176,13 +176,21 @@ def test_a_run_is_not_compared_with_itself(tmp_path: Path) -> None:
 
 
 def test_misspelt_and_ambiguous_methods_are_refused(tmp_path: Path) -> None:
-    make_cell(tmp_path, selector="vector", top_k=1)
-    make_cell(tmp_path, selector="vector", top_k=2)
-    with pytest.raises(ConfigError, match="did you mean 'vector'"):
-        compare(f"{tmp_path}:vectr", f"{tmp_path}:vector", as_json=False)
+    for k in (10, 20):
+        make_cell(tmp_path, selector="skillreranker", k=k)
+    with pytest.raises(ConfigError, match="did you mean 'skillreranker'"):
+        compare(f"{tmp_path}:skilreranker", f"{tmp_path}:skillreranker k=10", as_json=False)
     with pytest.raises(ConfigError, match="several methods") as ambiguous:
-        compare(f"{tmp_path}:vector", f"{tmp_path}:vector", as_json=False)
-    assert "vector top_k=1, vector top_k=1,2, vector top_k=2" in ambiguous.value.fix
+        compare(f"{tmp_path}:skillreranker", f"{tmp_path}:skillreranker k=10", as_json=False)
+    assert "skillreranker k=10, skillreranker k=20" in ambiguous.value.fix
+
+
+def test_a_selector_with_two_sizes_stands_for_their_mean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_cell(tmp_path, selector="vector", top_k=1, rewards=FIRST)
+    make_cell(tmp_path, selector="vector", top_k=2, rewards=SECOND)
+    make_cell(tmp_path, selector="vanilla", rewards=SECOND)
+    found = compared(plain(f"{tmp_path}:vanilla", f"{tmp_path}:vector", capsys))
+    assert found == {("alfworld", "vanilla", "vector top_k=1,2")}
 
 
 def test_a_path_that_holds_no_cell_is_refused(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def styled() -> Iterator[None]:
 def test_every_figure_is_written_as_svg_and_png(tmp_path: Path) -> None:
     for k in (5, 10):
         make_cell(tmp_path / "out", k=k)
-    files = write_figures(build_report(load([tmp_path / "out"])), tmp_path / "figures")
+    files = write_figures(draw(build_report(load([tmp_path / "out"])).lines), tmp_path / "figures")
     names = [f"{name}.{kind}" for name in ("tokens", "reward_tokens", "k_curves") for kind in ("svg", "png")]
     assert [file.name for file in files] == names
     assert all(ElementTree.parse(file).getroot().tag.endswith("svg") for file in files if file.suffix == ".svg")
@@ -68,7 +68,8 @@ def test_equal_ledgers_give_equal_files_wherever_they_lie(tmp_path: Path) -> Non
     make_cell(tmp_path / "a", k=10, rewards=(100.0, None, 100.0))
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     one, other = (
-        write_figures(build_report(load([tmp_path / name])), tmp_path / name / "figures") for name in ("a", "b")
+        write_figures(draw(build_report(load([tmp_path / name])).lines), tmp_path / name / "figures")
+        for name in ("a", "b")
     )
     assert [file.read_bytes() for file in one] == [file.read_bytes() for file in other]
     svg = (tmp_path / "a" / "figures" / "tokens.svg").read_text()
