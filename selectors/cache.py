@@ -139,7 +139,8 @@ def cached_rows(
         if (now := time.monotonic()) - told > _TELL_EVERY_S:
             told = now
             left = (now - began) / first * (len(order) - first)
-            log.info("%s of %s vectors or scores computed, about %.0f min left", f"{first:,}", f"{len(order):,}", left / 60)
+            done = f"{first:,} of {len(order):,} vectors or scores computed"
+            log.info("%s, about %.0f min left", done, left / 60)
         some = order[first : first + _ITEMS_PER_STEP]
         computed = compute([missing[key] for key in some]).astype(_STORED, copy=False)
         fresh = {key: row.tobytes() for key, row in zip(some, computed, strict=True)}
