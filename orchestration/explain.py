@@ -54,6 +54,8 @@ def explain(
     """
     if any("\udc80" <= character <= "\udfff" for character in goal):
         raise ConfigError("the task is not UTF-8 text", "check the terminal's encoding")
+    if not goal.strip():
+        raise ConfigError("there is no task to select skills for", "say it in words, as a benchmark would")
     if figure:
         check_figure_file(figure)
     settings = compose([f"benchmark={benchmark}", *overrides], config_dir)

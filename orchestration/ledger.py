@@ -15,12 +15,13 @@ from __future__ import annotations
 import fcntl
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import orjson
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from skillarena.conf.errors import ConfigError, DataError
 from skillarena.envs.interface import EndReason, Task
@@ -33,7 +34,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class EpisodeRow:
-    """One finished episode. Counters are defined here and nowhere else."""
+    """One finished episode. Counters are defined here and nowhere else.
+
+    Fields with a value of their own may be missing in rows of earlier versions.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(allow_inf_nan=False)
 
     episode_id: str
     """sha256 of cell digest, task identity and seed."""
@@ -121,33 +127,20 @@ class EpisodeRow:
         return self.prompt_tokens + self.completion_tokens
 
 
-_FIELDS = {f.name for f in fields(EpisodeRow)}
-_LATER = {
-    "reasoning_tokens": 0,
-    "cost": None,
-    "node": "",
-    "skills_added": 0,
-    "lookup_seconds": 0.0,
-    "memory": "",
-    "selection_offset": -1,
-}
-"""Fields that rows of earlier versions lack, with what their absence means."""
-_NUMBERS = [f.name for f in fields(EpisodeRow) if f.type in ("int", "float", "bool")]
-_SCORES = ("reward", "success", "score")
+_SCHEMA = TypeAdapter(EpisodeRow)
+_OUTCOMES = frozenset(EndReason)
 
 
 def _row(line: bytes) -> EpisodeRow | None:
+    """The row that a line holds, with every field of its type; None where it is none."""
     try:
-        plain = _LATER | orjson.loads(line)
-        plain["skills"], plain["marks"] = tuple(plain["skills"]), tuple(plain["marks"])
-        scored = plain["outcome"] != EndReason.INFRA_ERROR
-        if not all(isinstance(plain[name], int | float) for name in (*_NUMBERS, *(_SCORES if scored else ()))):
-            return None
-        if not isinstance(plain["cost"], int | float | None):
-            return None
-        return EpisodeRow(**{key: value for key, value in plain.items() if key in _FIELDS})
-    except (orjson.JSONDecodeError, KeyError, TypeError):
+        row = _SCHEMA.validate_json(line, strict=True)
+    except ValidationError:
         return None
+    if row.outcome not in _OUTCOMES:
+        return None
+    unscored = None in (row.reward, row.success, row.score)
+    return None if unscored and row.outcome != EndReason.INFRA_ERROR else row
 
 
 @dataclass(frozen=True)
@@ -166,12 +159,15 @@ def read_rows(cell_dir: Path, beginning: str = "") -> LedgerContent:
     Args:
         cell_dir: the cell's folder.
         beginning: of the ids of the only episodes to be read; other lines are passed over unread.
+
+    Raises:
+        DataError: the file cannot be read.
     """
     rows: dict[str, EpisodeRow] = {}
     damaged = 0
     path = cell_dir / "episodes.jsonl"
     wanted = f'"episode_id":"{beginning}'.encode() if beginning else b""
-    if path.exists():
+    try:
         with path.open("rb") as file:
             for line in file:
                 if wanted not in line:
@@ -181,6 +177,12 @@ def read_rows(cell_dir: Path, beginning: str = "") -> LedgerContent:
                     damaged += 1
                 else:
                     rows[row.episode_id] = row
+    except FileNotFoundError:
+        return LedgerContent(())
+    except OSError as error:
+        raise DataError(
+            f"{path}: cannot be read ({error.strerror or error})", "copy a cell's folder with all its files"
+        ) from error
     return LedgerContent(tuple(rows.values()), damaged)
 
 
@@ -202,7 +204,7 @@ def read_config(cell_dir: Path) -> dict[str, Any]:
     try:
         plain: dict[str, Any] = orjson.loads(path.read_bytes())
     except (OSError, orjson.JSONDecodeError) as error:
-        what = "there is no such file" if isinstance(error, FileNotFoundError) else str(error)
+        what = "there is no such file" if isinstance(error, FileNotFoundError) else getattr(error, "strerror", error)
         raise DataError(f"{path}: not a cell's configuration ({what})", "give the folder of a cell") from error
     if not isinstance(plain, dict) or not {"identity", "cell", "settings", "tasks"} <= plain.keys():
         raise DataError(f"{path}: not a cell's configuration", "give the folder of a cell, or remove this one")
@@ -283,7 +285,7 @@ class Ledger:
                 row = replace(row, trajectory_offset=self._trajectories.append(trajectory))
             if selection is not None:
                 row = replace(row, selection_offset=self._keep(row, selection))
-            self._episodes.append(asdict(row))
+            self._episodes.append(row)
         except OSError as error:
             raise DataError(
                 f"{self.cell_dir}: cannot record an episode ({error.strerror or error})",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
@@ -18,15 +21,18 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
+SQLITE = "sqlite:///"
 _PAGE = 500  # runs
+
+
+_AWAY = "check tracking.uri, or set tracking.enabled=false and run `skillarena sync` later"
+_OUTDATED = "save a copy of the database, run `mlflow db upgrade` with its address, then `skillarena sync`"
 
 
 def tracking_uri(settings: TrackingSettings, output_dir: str) -> str:
     """The configured URI, else MLflow's own variable, else the SQLite file in the output folder."""
     return (
-        settings.uri
-        or os.environ.get("MLFLOW_TRACKING_URI")
-        or f"sqlite:///{Path(output_dir).absolute() / 'mlflow.db'}"
+        settings.uri or os.environ.get("MLFLOW_TRACKING_URI") or f"{SQLITE}{Path(output_dir).absolute() / 'mlflow.db'}"
     )
 
 
@@ -53,6 +59,7 @@ def make_client(uri: str) -> MlflowClient:
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "20")
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
     from mlflow import MlflowClient
 
     for noisy, level in {"mlflow": logging.WARNING, "alembic": logging.WARNING, "urllib3": logging.ERROR}.items():
@@ -73,6 +80,7 @@ def connect(settings: TrackingSettings, output_dir: str) -> tuple[MlflowClient, 
     try:
         if local:
             Path(output_dir).mkdir(parents=True, exist_ok=True)
+            make_sqlite_store(uri)
         client = make_client(uri)
         experiment = client.get_experiment_by_name(settings.experiment)
         if experiment is not None:
@@ -82,8 +90,39 @@ def connect(settings: TrackingSettings, output_dir: str) -> tuple[MlflowClient, 
     except (MlflowException, OSError) as error:
         raise TrackingError(
             f"tracking store {redacted(uri)} does not answer: {first_line(error)}",
-            "check tracking.uri, or set tracking.enabled=false and run `skillarena sync` later",
+            _OUTDATED if "database schema" in str(error) else _AWAY,
         ) from error
+
+
+def make_sqlite_store(uri: str) -> None:
+    """Make the file of a new SQLite store in one stroke; one that is there stays as it is.
+
+    Its tables take seconds, and MLflow refuses a file in which some are missing. A process that dies meanwhile must
+    not leave such a file behind, nor may another one see it.
+
+    Raises:
+        MlflowException: MLflow cannot make it.
+        OSError: the folder cannot be written.
+    """
+    path = Path(uri.removeprefix(SQLITE))
+    if not uri.startswith(SQLITE) or "?" in uri or path.exists() or not path.parent.is_dir():
+        return
+    with _only_one_in(path.parent), TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
+        if not path.exists():
+            whole = Path(folder) / path.name
+            make_client(f"{SQLITE}{whole}").search_experiments(max_results=1)
+            whole.rename(path)
+
+
+@contextmanager
+def _only_one_in(folder: Path) -> Iterator[None]:
+    """Holds the folder's lock."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def search_runs(client: MlflowClient, experiment_ids: list[str], filter_string: str) -> Iterator[Run]:

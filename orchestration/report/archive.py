@@ -7,11 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from skillarena.conf.errors import DataError
+from skillarena.envs.interface import EndReason
 from skillarena.orchestration.ledger import EpisodeRow, read_config, read_rows
 from skillarena.orchestration.sweep_file import read_sweep
+
+_MARKS = ("config.json", "episodes.jsonl")
+"""A folder with either is meant to be a cell; one without its configuration is refused by whoever reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,15 @@ class ArchivedCell:
     """Last row by task id, in task order; tasks without a row are absent."""
     library_size: int | None = None
     """Skills in the library; None where the folder does not say."""
+    damaged_lines: int = 0
+    """Lines of its ledger that are no rows; their episodes count as unfinished."""
+    foreign_rows: int = 0
+    """Rows of tasks that its configuration does not name; they count nowhere."""
+
+    @property
+    def scored(self) -> int:
+        """Finished episodes, infrastructure errors left out."""
+        return sum(row.outcome != EndReason.INFRA_ERROR for row in self.rows.values())
 
     @property
     def resamples(self) -> int:
@@ -72,17 +85,27 @@ def cell_folders(paths: Sequence[Path]) -> list[Path]:
     return list(found)
 
 
+def reachable(path: Path) -> bool:
+    """Something is there; false also where a word is no path at all, for example as it is too long."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
 def _folders(path: Path) -> list[Path]:
+    if not reachable(path):
+        return [path]
     if path.is_file():
         return read_sweep(path)
     if (path / "config.json").exists():
         return [path]
-    below = sorted(config.parent for config in (*path.glob("*/config.json"), *path.glob("cells/*/config.json")))
-    return below or [path]
+    files = (file for place in ("*", "cells/*") for name in _MARKS for file in path.glob(f"{place}/{name}"))
+    return sorted({file.parent for file in files}) or [path]
 
 
 def read_cell(directory: Path) -> ArchivedCell:
-    """One cell. Raises ``DataError`` when its configuration is missing or broken."""
+    """One cell. Raises ``DataError`` when its configuration is missing or broken, or its ledger cannot be read."""
     plain = read_config(directory)
     try:
         config = _Config.model_validate(plain)
@@ -93,22 +116,27 @@ def read_cell(directory: Path) -> ArchivedCell:
             f"{directory / 'config.json'}: not a cell's configuration ({where}: {first['msg']})",
             "give the folder of a cell, or remove this one",
         ) from error
-    rows = {row.task_id: row for row in read_rows(directory).rows}
+    content = read_rows(directory)
+    rows = {row.task_id: row for row in content.rows}
+    known = {task.id: rows[task.id] for task in config.tasks if task.id in rows}
     return ArchivedCell(
         directory=directory,
         id=config.cell.id,
         name=config.cell.name,
-        axes=plain["cell"]["axes"],
+        axes=config.cell.axes.model_dump(),
         identity=plain["identity"],
         settings=plain["settings"],
         simulated=config.cell.simulated,
         tasks=config.tasks,
-        rows={task.id: rows[task.id] for task in config.tasks if task.id in rows},
+        rows=known,
         library_size=config.cell.library_size,
+        damaged_lines=content.damaged_lines,
+        foreign_rows=len(rows) - len(known),
     )
 
 
-class _Axes(BaseModel):
+class _Axes(BaseModel, extra="allow"):
+    __pydantic_extra__: dict[str, str]
     benchmark: str
     split: str
     selector: str
@@ -130,11 +158,12 @@ class _Parts(BaseModel):
 
 
 class _Run(BaseModel):
-    bootstrap_resamples: int
+    bootstrap_resamples: int = Field(ge=100, le=1_000_000)
 
 
 class _Settings(_Parts):
     run: _Run
+    seed: int = 0
 
 
 class _Config(BaseModel):
@@ -143,7 +172,7 @@ class _Config(BaseModel):
     cell: _Cell
     identity: _Parts
     settings: _Settings
-    tasks: tuple[ArchivedTask, ...]
+    tasks: tuple[ArchivedTask, ...] = Field(min_length=1)
 
 
 def load(paths: Sequence[Path]) -> Archive:
@@ -152,24 +181,53 @@ def load(paths: Sequence[Path]) -> Archive:
     Raises:
         DataError: there is no readable cell at all.
     """
-    cells: dict[str, ArchivedCell] = {}
+    copies: dict[str, list[ArchivedCell]] = {}
     problems: list[str] = []
     for folder in dict.fromkeys(folder.resolve() for folder in cell_folders(paths)):
         try:
             cell = read_cell(folder)
         except DataError as error:
             problems.append(error.message.replace(str(folder), folder.name))
-            continue
-        other = cells.setdefault(cell.id, cell)
-        if other is not cell:
-            kept, left_out = (other, cell) if len(other.rows) >= len(cell.rows) else (cell, other)
-            cells[cell.id] = kept
-            names = (left_out.directory.name, kept.directory.name)
-            counts = f"{len(left_out.rows)} and {len(kept.rows)} episodes"
-            problems.append(f"{names[0]} and {names[1]} are the same cell, with {counts}; the second is shown")
-    if not cells:
+        else:
+            copies.setdefault(cell.id, []).append(cell)
+    if not copies:
         raise DataError(
             "there is no cell to report on: " + ("; ".join(problems[:3]) or "no path was given"),
             "give an output folder of `skillarena run`, for example outputs, a cell's folder, or a file of its sweeps",
         )
-    return Archive(tuple(sorted(cells.values(), key=lambda cell: (cell.name, cell.id))), tuple(problems))
+    cells = [max(same, key=_fullness) for same in copies.values()]
+    for shown in cells:
+        problems += _left_out(shown, copies[shown.id])
+        problems += _damage(shown)
+    return Archive(tuple(sorted(cells, key=lambda cell: (cell.name, cell.id))), tuple(problems))
+
+
+def _fullness(cell: ArchivedCell) -> tuple[int, int, float, str]:
+    """What decides between copies of a cell, in whatever order they are found."""
+    latest = max((row.finished_at for row in cell.rows.values()), default=0.0)
+    return cell.scored, len(cell.rows), latest, str(cell.directory)
+
+
+def _left_out(shown: ArchivedCell, copies: Sequence[ArchivedCell]) -> list[str]:
+    return [
+        f"{copy.directory.name} and {shown.directory.name} are the same cell, with {copy.scored} and {shown.scored}"
+        " episodes; the second is shown"
+        for copy in sorted(copies, key=_fullness)
+        if copy is not shown
+    ]
+
+
+def _damage(cell: ArchivedCell) -> list[str]:
+    """What its ledger holds and no table counts."""
+    found = []
+    if cell.damaged_lines:
+        found.append(
+            f"{cell.directory.name}/episodes.jsonl: {cell.damaged_lines} lines are no rows; their episodes count as"
+            " unfinished"
+        )
+    if cell.foreign_rows:
+        found.append(
+            f"{cell.directory.name}/episodes.jsonl: {cell.foreign_rows} rows are of tasks that the cell does not have;"
+            " they count nowhere"
+        )
+    return found

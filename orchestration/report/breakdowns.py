@@ -85,7 +85,7 @@ def k_curve(grid: Grid, lines: Sequence[Line]) -> ReportTable:
     """Rows of a method with several K in one setting; no rows when there is none."""
     curves: dict[tuple[Setting, str], list[Line]] = {}
     for line in sorted(lines, key=reading_order):
-        if "k" in line.cells[0].identity["selector"]:
+        if _k(line) is not None:
             curves.setdefault((line.setting, _without_k(line.method)), []).append(line)
     columns = tuple(
         Column(measure, (heading,), better, digits, unit) for measure, (heading, better, digits, unit) in _BY_K.items()
@@ -97,14 +97,16 @@ def k_curve(grid: Grid, lines: Sequence[Line]) -> ReportTable:
         )
         for (setting, method), points in sorted(curves.items(), key=lambda item: item[0])
         if len({_k(line) for line in points}) > 1
-        for line in sorted(points, key=_k)
+        for line in sorted(points, key=lambda line: _k(line) or 0)
     )
     notes = ("K: candidates from coarse recall among which a method chooses.",) if rows else ()
     return ReportTable("k_curve", "Results by K", ("backbone", "setting", "method", "K"), columns, rows, notes)
 
 
-def _k(line: Line) -> int:
-    return int(line.cells[0].identity["selector"]["k"])
+def _k(line: Line) -> int | None:
+    """None for a method without candidates, and for one that calls something else ``k``."""
+    k = line.cells[0].identity["selector"].get("k")
+    return k if isinstance(k, int) else None
 
 
 def _without_k(method: str) -> str:

@@ -8,22 +8,27 @@ from typing import Any
 
 import orjson
 from rich import box
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from skillarena.orchestration.console import EXIT_OK, console_for_results, plain
 from skillarena.orchestration.report.comparisons import COMPARED, SUCCESS, Comparison, compare_pairs
+from skillarena.orchestration.report.grid import scale
+from skillarena.orchestration.report.layout import number, signed
 from skillarena.orchestration.report.lines import Line
 from skillarena.orchestration.report.paired import MCNEMAR
 from skillarena.orchestration.report.sides import Matched, Side, differing_settings, match, read_side, task_notes
+from skillarena.orchestration.report.table_model import simulated_heading
 
+_UNBOUND = 10_000  # characters, more than any table has
 _SHOWN = {
-    "success": ("solved %", 100.0, ",.1f"),
-    "reward": ("reward", 1.0, ",.1f"),
-    "env_steps": ("env steps", 1.0, ",.1f"),
-    "total_tokens": ("total tokens", 1.0, ",.0f"),
+    "success": ("solved %", 1),
+    "reward": ("reward", 1),
+    "env_steps": ("env steps", 1),
+    "total_tokens": ("total tokens", 0),
 }
-"""Heading, factor and number format by measure."""
+"""Heading and digits by measure."""
 
 
 @dataclass(frozen=True)
@@ -114,41 +119,60 @@ def _problems(sides: tuple[Side, Side]) -> list[str]:
 def _print(sides: tuple[Side, Side], matched: Matched, pairs: list[PairComparison]) -> None:
     console = console_for_results()
     console.print(*[_text(f"{name}: {side.given}") for name, side in zip("AB", sides, strict=True)], sep="\n")
-    console.print(_effects(pairs))
+    for block in _effects(pairs, console.width):
+        console.print(block)
     disagreements = _disagreements(pairs[0]) if len(pairs) == 1 else []
     for line in (*disagreements, *_remarks(sides, matched, pairs)):
         console.print(_text(line), soft_wrap=True)
 
 
-def _effects(pairs: list[PairComparison]) -> Table:
-    """One row for each pair and measure."""
+def _effects(pairs: list[PairComparison], width: int) -> list[RenderableType]:
+    """One row for each pair and measure; where that is too wide, one heading and number below the other."""
+    simulated = [comparison.simulated for pair in pairs for comparison in pair.comparisons]
+    title = _text(simulated_heading("B against A on the same tasks", simulated))
     several = len(pairs) > 1
-    simulated = any(pair.success.simulated for pair in pairs)
-    title = "B against A on the same tasks" + (" (SIMULATED: no language model)" if simulated else "")
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    headings = ["measure", "tasks", "A", "B", "B - A [95 %]", "p", *(["p (Holm)"] if several else []), "finding"]
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    stanzas: list[RenderableType] = []
     if several:
         table.add_column("compared", overflow="fold")
-    table.add_column("measure", no_wrap=True)
-    for heading in ("tasks", "A", "B", "B - A [95 %]", "p", *(["p (Holm)"] if several else [])):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("finding", overflow="fold")
+    for heading in headings:
+        words = heading in ("measure", "finding")
+        table.add_column(heading, justify="left" if words else "right", no_wrap=heading != "finding", overflow="fold")
     for pair in pairs:
         for comparison in pair.comparisons:
-            heading, factor, form = _SHOWN[comparison.measure]
+            cells = _cells(comparison, several)
             first_of_pair = comparison.measure == COMPARED[0]
-            table.add_row(
-                *([_text(_title(pair) if first_of_pair else "")] if several else []),
-                heading,
-                str(comparison.tasks),
-                _number(comparison.first_mean, factor, form),
-                _number(comparison.second_mean, factor, form),
-                _difference(comparison, factor, form),
-                _number(comparison.p, 1.0, ".2g"),
-                *([_number(comparison.p_holm, 1.0, ".2g")] if several else []),
-                _finding(comparison),
-                end_section=comparison.measure == COMPARED[-1],
-            )
-    return table
+            compared = [_text(_title(pair) if first_of_pair else "")] if several else []
+            table.add_row(*compared, *cells, end_section=comparison.measure == COMPARED[-1])
+            stanzas += [*(compared if first_of_pair else []), _stanza(headings, cells)]
+    needed = Console(width=_UNBOUND).measure(table).minimum
+    return [title, *([table] if needed <= width else stanzas)]
+
+
+def _cells(comparison: Comparison, several: bool) -> list[str]:
+    heading, digits = _SHOWN[comparison.measure]
+    factor = scale(comparison.measure)
+    means = (comparison.first_mean, comparison.second_mean)
+    p_values = (comparison.p, comparison.p_holm) if several else (comparison.p,)
+    return [
+        heading,
+        str(comparison.tasks),
+        *("-" if mean is None else number(factor * mean, digits) for mean in means),
+        _difference(comparison, factor, digits),
+        *("-" if p is None else format(p, ".2g") for p in p_values),
+        _finding(comparison),
+    ]
+
+
+def _stanza(headings: list[str], cells: list[str]) -> Table:
+    stanza = Table.grid(padding=(0, 2, 0, 0))
+    stanza.add_column(no_wrap=True, style="dim")
+    stanza.add_column(overflow="fold")
+    for heading, cell in zip(headings, cells, strict=True):
+        stanza.add_row(heading, cell)
+    stanza.add_row()
+    return stanza
 
 
 def _finding(comparison: Comparison) -> str:
@@ -167,16 +191,13 @@ def _title(pair: PairComparison) -> str:
     return f"{methods} ({first.setting.backbone}, {first.setting.benchmark}/{first.setting.split})"
 
 
-def _number(value: float | None, factor: float, form: str) -> str:
-    return "-" if value is None else format(factor * value, form)
-
-
-def _difference(comparison: Comparison, factor: float, form: str) -> str:
-    signed = f"+{form}"
+def _difference(comparison: Comparison, factor: float, digits: int) -> str:
+    if comparison.difference is None:
+        return "-"
+    difference = signed(factor * comparison.difference, digits)
     if comparison.low is None or comparison.high is None:
-        return _number(comparison.difference, factor, signed)
-    ends = ", ".join(format(factor * end, signed) for end in (comparison.low, comparison.high))
-    return f"{_number(comparison.difference, factor, signed)} [{ends}]"
+        return difference
+    return f"{difference} [{', '.join(signed(factor * end, digits) for end in (comparison.low, comparison.high))}]"
 
 
 def _disagreements(pair: PairComparison) -> list[str]:

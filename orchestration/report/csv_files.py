@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Field = str | float | int | bool | None
 
+_FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
+"""What a formula begins with, in both widths."""
 _ENTRY = (
     "mean",
     "low",
@@ -90,4 +92,4 @@ def _safe(value: Field) -> str | float | int:
     if not isinstance(value, str):
         return value
     line = plain(value).replace("\t", " ").replace("\n", " ")
-    return f"'{line}" if line.lstrip().startswith(("=", "+", "-", "@")) else line
+    return f"'{line}" if line.lstrip().startswith(_FORMULA) else line

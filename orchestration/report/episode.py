@@ -12,7 +12,7 @@ import orjson
 
 from skillarena.conf.errors import ConfigError, DataError, nearest
 from skillarena.orchestration.ledger import EpisodeRow, read_config, read_rows
-from skillarena.orchestration.report.archive import cell_folders, read_cell
+from skillarena.orchestration.report.archive import cell_folders, reachable, read_cell
 from skillarena.orchestration.selection_store import selection_from_json
 from skillarena.orchestration.trajectory import Trajectory
 from skillarena.selectors.interface import Selection
@@ -91,7 +91,7 @@ def find_episode(wanted: str, paths: Sequence[Path]) -> Episode:
         DataError: a cell's folder is damaged.
     """
     for colon in (match.start() for match in re.finditer(":", wanted)):
-        if Path(wanted[:colon]).is_dir():
+        if reachable(Path(wanted[:colon])) and Path(wanted[:colon]).is_dir():
             return _by_task(Path(wanted[:colon]), wanted[colon + 1 :])
     if re.fullmatch(r"[0-9a-fA-F]+", wanted) and len(wanted) >= _FEWEST_DIGITS:
         return _by_id(wanted.lower(), paths)

@@ -195,9 +195,8 @@ def episodes_table(cell: ArchivedCell, rows: Mapping[int, EpisodeRow]) -> Table:
     all_shown = len(rows) == len(cell.tasks)
     table = _table(f"{cell.name}: {len(rows)} episodes" + ("" if all_shown else f" of {len(cell.tasks)} tasks"))
     table.add_column("no.", justify="right", no_wrap=True)
-    table.add_column("episode", no_wrap=True)
-    table.add_column("task", overflow="fold", ratio=1)
-    table.add_column("outcome", no_wrap=True)
+    for heading in ("episode", "task", "outcome"):
+        table.add_column(heading, overflow="fold")
     for heading in ("reward", "steps", "tokens"):
         table.add_column(heading, justify="right", no_wrap=True)
     for number, row in rows.items():

@@ -11,6 +11,10 @@ from skillarena.orchestration.report.figure_style import Drawing, figure_style
 from skillarena.orchestration.report.figure_tokens import draw_token_bars
 from skillarena.orchestration.report.lines import Line
 
+NAMES = ("tokens", "reward_tokens", "k_curves")
+"""Of all figures that there can be."""
+FORMS = ("svg", "png")
+
 
 def draw(lines: Sequence[Line]) -> list[Drawing]:
     """Every figure there are numbers for."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,6 +19,7 @@ from skillarena.orchestration.top_k_mean import SIZES
 
 _REPEATS = ("seed",)
 _OPTIONS = 3  # at most, to tell two cells of one name apart
+_ID_DIGITS = 8
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -96,11 +98,20 @@ def _basic_label(cell: ArchivedCell) -> str:
 
 
 def _labels(groups: Sequence[tuple[ArchivedCell, ...]]) -> list[str]:
-    """One for each group; groups of one setting with equal basic labels get what tells them apart."""
+    """One for each group; groups of one setting with equal basic labels get what tells them apart.
+
+    Where that reads alike, too, the beginning of the cell's id follows: no two lines of a setting share a label.
+    """
+    firsts = [group[0] for group in groups]
     same: dict[tuple[Setting, str], list[ArchivedCell]] = {}
-    for group in groups:
-        same.setdefault((_setting(group[0]), _basic_label(group[0])), []).append(group[0])
-    return [_told_apart(group[0], same[_setting(group[0]), _basic_label(group[0])]) for group in groups]
+    for cell in firsts:
+        same.setdefault((_setting(cell), _basic_label(cell)), []).append(cell)
+    labels = [_told_apart(cell, same[_setting(cell), _basic_label(cell)]) for cell in firsts]
+    often = Counter((_setting(cell), label) for cell, label in zip(firsts, labels, strict=True))
+    return [
+        f"{label} cell={cell.id[:_ID_DIGITS]}" if often[_setting(cell), label] > 1 else label
+        for cell, label in zip(firsts, labels, strict=True)
+    ]
 
 
 def _told_apart(cell: ArchivedCell, rivals: Sequence[ArchivedCell]) -> str:

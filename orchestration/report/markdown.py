@@ -8,8 +8,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from skillarena.orchestration.console import plain
-from skillarena.orchestration.report.layout import entry_text, labels_once, notes_of, number, parts, signed
-from skillarena.orchestration.report.table_model import Column, Entry, ReportTable
+from skillarena.orchestration.report.layout import SIMULATED, entry_text, labels_once, notes_of, number, parts, signed
+from skillarena.orchestration.report.table_model import Column, Entry, ReportTable, simulated_heading
 
 if TYPE_CHECKING:
     from skillarena.orchestration.report.comparisons import Comparison
@@ -106,32 +106,36 @@ def _entry(entry: Entry, column: Column, table: ReportTable) -> str:
 def _comparisons(comparisons: Sequence[Comparison]) -> list[str]:
     if not comparisons:
         return []
-    mark = " (SIMULATED: no language model)" if all(one.simulated for one in comparisons) else ""
+    whole = all(one.simulated for one in comparisons)
     blocks = [
-        f"## Methods compared on the same tasks{mark}",
+        f"## {simulated_heading('Methods compared on the same tasks', [one.simulated for one in comparisons])}",
         _bullets(
             (
                 "difference: the method minus the baseline over the tasks that both have a score for, with its 95 %"
                 " interval.",
                 "p: after Holm's correction over all comparisons of one measure here. Success is tested by McNemar's"
-                " exact test, the others by flipping the signs of the paired differences.",
+                " exact test, all else, and success that is a mean of several runs, by flipping the signs of the paired"
+                " differences.",
                 "not resolved: chance alone can explain the difference; in brackets, how many tasks would resolve it.",
             )
         ),
     ]
     for (setting, first), group in groupby(comparisons, key=lambda one: (one.setting, one.first)):
-        where = f"{setting.backbone}, {setting.benchmark}/{setting.split}"
-        blocks.append(f"### {escape(where)}: against {escape(first)}")
-        blocks.append(_comparison_grid(list(group)))
+        together = list(group)
+        where = f"{setting.backbone}, {setting.benchmark}/{setting.split}: against {first}"
+        heading = escape(where) if whole else simulated_heading(escape(where), [one.simulated for one in together])
+        blocks.append(f"### {heading}")
+        blocks.append(_comparison_grid(together))
     return blocks
 
 
 def _comparison_grid(comparisons: Sequence[Comparison]) -> str:
     headings = ["method", "measure", "tasks", "baseline mean", "method mean", "difference", "p", "result"]
+    mixed = not all(one.simulated for one in comparisons)
     rows = []
     above = ""
     for one in comparisons:
-        second = "" if one.second == above else escape(one.second)
+        second = "" if one.second == above else escape(one.second) + (SIMULATED if one.simulated and mixed else "")
         above = one.second
         rows.append([second, *_compared(one)])
     return _grid(headings, rows, left=2)
@@ -170,6 +174,9 @@ def verdict(one: Comparison) -> str:
 
 
 _SPECIAL = re.compile(r"[\\`*\[\]|~$]")
+_ADDRESS = {"://": ":&#47;&#47;", "@": "&#64;"}
+"""What makes a link of bare text, with what reads the same and makes none."""
+_BARE_HOST = re.compile(r"(www)\.", re.IGNORECASE)
 _EDGE_UNDERSCORE = re.compile(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 
 
@@ -177,5 +184,8 @@ def escape(text: str) -> str:
     """Text that Markdown and HTML take for text, on one line."""
     line = " ".join(plain(text).split())
     line = _EDGE_UNDERSCORE.sub(r"\\_", _SPECIAL.sub(r"\\\g<0>", line))
-    line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("://", ":&#47;&#47;")
+    line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    for sign, harmless in _ADDRESS.items():
+        line = line.replace(sign, harmless)
+    line = _BARE_HOST.sub(r"\1&#46;", line)
     return re.sub(r"^([#+-]|\d+[.)])", r"\\\1", line)

@@ -19,6 +19,7 @@ from skillarena.orchestration.ledger import read_config
 from skillarena.orchestration.settings import TrackingSettings
 from skillarena.orchestration.sweep_run import CELLS_FILE
 from skillarena.orchestration.tracking_store import (
+    SQLITE,
     first_line,
     make_client,
     redacted,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_SQLITE = "sqlite:///"
 _LONGEST_NAME = 150  # of a folder, in characters
 _SHOWN = 3  # of several runs that one name fits
 
@@ -67,7 +67,7 @@ def fetch(reference: str, uri: str | None, folder: Path, output_dir: str = "outp
 
 def _check_file(uri: str) -> None:
     """MLflow would make a new, empty store."""
-    path = uri.removeprefix(_SQLITE)
+    path = uri.removeprefix(SQLITE)
     if path != uri and not Path(path).exists():
         raise TrackingError(
             f"there is no MLflow store {path}", "give its address with --uri, or set MLFLOW_TRACKING_URI"

@@ -101,6 +101,8 @@ class PublishedNumber:
     """For example ``arXiv 2607.06283v1, table 1``."""
     uncertain: str
     """Why it may be wrong; empty when nothing speaks against it."""
+    backbone: str
+    """The model that played, as the paper writes it."""
     paper: Paper = field(repr=False)
     method: Method = field(repr=False)
 
@@ -162,6 +164,7 @@ def _numbers(paper: Paper, table: PublishedTable, row: PublishedRow) -> Iterator
             printed=row.printed.get(measure, ""),
             source=f"arXiv {paper.arxiv}, {table.name}",
             uncertain=row.uncertain.get(measure, ""),
+            backbone=row.backbone,
             paper=paper,
             method=paper.methods[row.method],
         )
@@ -185,6 +188,7 @@ def differences(line: Line, number: PublishedNumber) -> tuple[str, ...]:
     setting = f"{line.setting.benchmark}/{line.setting.split}"
     temperature = paper.temperature if method.temperature is None else method.temperature
     found = [
+        _backbone(cell, number.backbone),
         _differ("Steps in an episode at most", cell.settings["benchmark"].get("max_steps"), paper.max_steps),
         _differ("Tasks", len(line.tasks), paper.tasks.get(setting)),
         _differ("Skills in the library", cell.library_size, paper.library_size),
@@ -226,6 +230,12 @@ def _sizes(line: Line, method: Method) -> str:
     own = line.cells[0].settings["selector"].get("top_k")
     sizes = " and ".join(map(str, method.sizes))
     return f"Skills for a task: {_shown(own)} here, the mean of runs with {sizes} published."
+
+
+def _backbone(cell: ArchivedCell, theirs: str) -> str:
+    """A backbone with a published name can still be told to ask another model."""
+    own = cell.settings["backbone"].get("model")
+    return "" if own is None or _plain(str(own)) == _plain(theirs) else f"Model: {own} here, {theirs} published."
 
 
 def _model(cell: ArchivedCell, part: str, theirs: str | None) -> str:

@@ -48,11 +48,16 @@ def report(
         The exit code: 1 when cells or episodes are missing.
 
     Raises:
-        SkillArenaError: there is no cell, or no such baseline, or the folder cannot be written.
+        SkillArenaError: there is no cell, or no such baseline, or the folder cannot be written, or ``uri`` is of no
+            use.
     """
     if not paths and not mlflow:
         raise ConfigError(
             "nothing to report on", "name output folders, cells' folders or sweep files, or a sweep with --mlflow"
+        )
+    if uri is not None and not mlflow:
+        raise ConfigError(
+            "--uri is the address of MLflow, and nothing is read from there", "name a sweep with --mlflow"
         )
     say = _Progress()
     with TemporaryDirectory(prefix="skillarena-cells-") as fetched:

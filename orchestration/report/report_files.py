@@ -20,7 +20,7 @@ def write_report(
 ) -> list[Path]:
     """Write every format: ``index.html``, ``report.md``, ``report.json``, ``tables`` and ``figures``.
 
-    The same ledgers give the same bytes. A table without rows has no files.
+    The same ledgers give the same bytes. A table without rows has no files; those of an earlier report are removed.
 
     Args:
         report: what to write.
@@ -34,7 +34,7 @@ def write_report(
     Raises:
         DataError: the folder cannot be written.
     """
-    from skillarena.orchestration.report.figures import draw, write_figures
+    from skillarena.orchestration.report.figures import FORMS, NAMES, draw, write_figures
     from skillarena.orchestration.report.page import write_page
 
     page = folder / "index.html"
@@ -45,7 +45,16 @@ def write_report(
         files += write_figures(drawings, folder / "figures")
         say("page")
         write_page(report, archive, drawings, page)
+        figures = {folder / "figures" / f"{name}.{form}" for name in NAMES for form in FORMS}
+        for stale in (figures | _table_files(report, folder)).difference(files):
+            stale.unlink(missing_ok=True)
     return [page, *files]
+
+
+def _table_files(report: Report, folder: Path) -> set[Path]:
+    """All that a report can have."""
+    names = [f"{table.name}.{form}" for table in report.tables for form in ("tex", "csv")]
+    return {folder / "tables" / name for name in (*names, "comparisons.csv")}
 
 
 def _write_texts(report: Report, folder: Path) -> list[Path]:

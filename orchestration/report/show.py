@@ -13,7 +13,7 @@ import orjson
 from skillarena.conf.errors import ConfigError, nearest
 from skillarena.orchestration.console import console_for_results, plain
 from skillarena.orchestration.ledger import EpisodeRow, read_config
-from skillarena.orchestration.report.archive import Archive, ArchivedCell, load
+from skillarena.orchestration.report.archive import Archive, ArchivedCell, load, reachable
 from skillarena.orchestration.report.case_study import check_figure_file, write_case_study
 from skillarena.orchestration.report.episode import Episode, find_episode
 from skillarena.orchestration.selection_store import selection_to_json
@@ -44,7 +44,7 @@ def show(
     Raises:
         SkillArenaError: typed by what is wrong.
     """
-    if Path(wanted).exists():
+    if reachable(Path(wanted)):
         if figure:
             raise ConfigError("--figure draws the selection of one episode, not of a folder", "name an episode")
         archive = load([Path(wanted), *paths])

@@ -10,7 +10,7 @@ from typing import Any
 
 from skillarena.conf.errors import ConfigError, nearest
 from skillarena.orchestration.ledger import changed_keys
-from skillarena.orchestration.report.archive import load
+from skillarena.orchestration.report.archive import load, reachable
 from skillarena.orchestration.report.grid import without_halves
 from skillarena.orchestration.report.lines import Line, Setting, lines_of
 
@@ -130,11 +130,11 @@ def differing_settings(first: Line, second: Line) -> list[str]:
 
 def _split(given: str) -> tuple[Path, str]:
     """The path and the method; a colon in an existing path is part of it."""
-    if Path(given).exists():
+    if reachable(Path(given)):
         return Path(given), ""
     for colon in re.finditer(":", given):
         path, method = given[: colon.start()], given[colon.end() :]
-        if path and Path(path).exists():
+        if path and reachable(Path(path)):
             return Path(path), method
     return Path(given), ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -85,17 +86,27 @@ class ReportTable:
     @property
     def simulated(self) -> bool:
         """At least one number is simulated."""
-        return any(entry.simulated for row in self.rows for entry in row.entries)
+        return any(self._simulated())
 
     @property
     def all_simulated(self) -> bool:
         """Every number is simulated."""
-        known = [entry for row in self.rows for entry in row.entries if entry.mean is not None]
-        return bool(known) and all(entry.simulated for entry in known)
+        simulated = self._simulated()
+        return bool(simulated) and all(simulated)
 
     @property
     def heading(self) -> str:
         """The title, with what must not be missed about it."""
-        if self.all_simulated:
-            return f"{self.title} (SIMULATED: no language model)"
-        return f"{self.title} (some numbers SIMULATED: no language model)" if self.simulated else self.title
+        return simulated_heading(self.title, self._simulated())
+
+    def _simulated(self) -> list[bool]:
+        """Of all entries that a line stands behind, whether or not it has a score."""
+        entries = [entry for row in self.rows for entry in row.entries]
+        return [entry.simulated for entry in entries if entry.expected or entry.mean is not None]
+
+
+def simulated_heading(title: str, simulated: Sequence[bool]) -> str:
+    """A heading that says when no language model is behind the numbers below it, or behind some of them."""
+    if not any(simulated):
+        return title
+    return f"{title} ({'' if all(simulated) else 'some numbers '}SIMULATED: no language model)"

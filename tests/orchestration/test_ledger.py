@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import orjson
@@ -173,8 +174,38 @@ def test_rows_of_earlier_versions_are_read_with_what_they_do_not_know(tmp_path: 
         assert ledger.finished("e0")
 
 
-def test_a_row_whose_cost_is_no_number_is_damaged(tmp_path: Path) -> None:
-    with open_ledger(tmp_path) as ledger:
-        ledger.append(make_row(0, cost=0.5))
-        ledger.append(make_row(1, cost="dear"))
-    assert read_rows(tmp_path).damaged_lines == 1
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("episode_id", "[]"),
+        ("task_id", '["x"]'),
+        ("task_type", "null"),
+        ("outcome", "5"),
+        ("outcome", '"won_big"'),
+        ("reward", "null"),
+        ("success", '"yes"'),
+        ("env_steps", "1.5"),
+        ("prompt_tokens", "true"),
+        ("skills", '"abc"'),
+        ("marks", "[1, null]"),
+        ("error", "{}"),
+        ("trajectory_offset", "0.5"),
+        ("cost", '"dear"'),
+        ("wall_seconds", "NaN"),
+        ("wall_seconds", "1e999"),
+    ],
+)
+def test_a_row_with_a_value_of_another_kind_is_damaged(tmp_path: Path, name: str, value: str) -> None:
+    whole = asdict(make_row(1))
+    odd = {**asdict(make_row(0)), name: "HERE"}
+    lines = [orjson.dumps(odd).replace(b'"HERE"', value.encode()), orjson.dumps(whole)]
+    (tmp_path / "episodes.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    content = read_rows(tmp_path)
+    assert [row.episode_id for row in content.rows] == ["e1"]
+    assert content.damaged_lines == 1
+
+
+def test_a_ledger_that_cannot_be_read_is_a_data_error(tmp_path: Path) -> None:
+    (tmp_path / "episodes.jsonl").mkdir()
+    with pytest.raises(DataError, match="cannot be read"):
+        read_rows(tmp_path)

@@ -194,3 +194,14 @@ def test_cells_whose_backbone_is_not_up_yet_keep_their_place_and_hold_up_nobody(
     assert (plan.ready(every), plan.ready(up)) == (2, 1)
     assert [played.unit for played in iter(lambda: plan.next_ready(up), None)] == [todo[1]]
     assert [played.unit for played in iter(lambda: plan.next_ready(every), None)] == [todo[0]]
+
+
+def test_units_of_all_playable_cells_start_in_one_order_however_many_cells_there_are() -> None:
+    todo = [unit for pair in zip(units([("a", "x")], 3), units([("b", "y")], 3), strict=True) for unit in pair]
+    plan = schedule(todo)
+    select_all(plan)
+    first, second = plan.next_ready(every), plan.next_ready(every)
+    assert first is not None and second is not None
+    assert plan.failed(second, at_fault=False) and plan.failed(first, at_fault=False)
+    served = [ready.unit.episode_id for ready in iter(lambda: plan.next_ready(every), None)]
+    assert served == ["a/0", "b/0", "a/1", "b/1", "a/2", "b/2"]

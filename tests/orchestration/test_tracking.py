@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
+import sqlite3
+import subprocess
+import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +188,35 @@ def test_an_unreachable_store_is_a_tracking_error_without_credentials(
     with pytest.raises(TrackingError) as caught:
         connect(TrackingSettings(), str(tmp_path))
     assert "secret-word" not in str(caught.value)
+
+
+def test_a_process_that_dies_while_it_makes_a_store_leaves_none_that_is_half_made(tmp_path: Path) -> None:
+    code = f"""
+from skillarena.orchestration.settings import TrackingSettings
+from skillarena.orchestration.tracking_store import connect
+connect(TrackingSettings(), {str(tmp_path)!r})
+"""
+    process = subprocess.Popen([sys.executable, "-c", code])
+    deadline = time.monotonic() + 120
+    while not any(path.stat().st_size for path in tmp_path.rglob("*.db")):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    assert not (tmp_path / "mlflow.db").exists()
+    client, experiment_id = connect(TrackingSettings(), str(tmp_path))
+    assert client.get_experiment(experiment_id).name == TrackingSettings().experiment
+    assert (tmp_path / "mlflow.db").exists()
+
+
+def test_a_store_of_an_older_version_says_how_to_bring_it_up_to_date(tmp_path: Path, store: Store) -> None:
+    shutil.copy(Path(store.output) / "mlflow.db", tmp_path)
+    with closing(sqlite3.connect(tmp_path / "mlflow.db")) as database:
+        database.execute("UPDATE alembic_version SET version_num = '451aebb31d03'")
+        database.commit()
+    with pytest.raises(TrackingError) as caught:
+        connect(TrackingSettings(), str(tmp_path))
+    assert "mlflow db upgrade" in caught.value.fix
 
 
 def test_redaction_keeps_everything_but_the_credentials() -> None:

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from skillarena.orchestration.report.comparisons import COMPARED, Comparison
 from skillarena.orchestration.report.grid import scale
+from skillarena.orchestration.report.layout import number, signed
 from skillarena.orchestration.report.lines import Line, Setting
 from skillarena.orchestration.report.table_model import Column, Entry, ReportTable
 
@@ -109,6 +110,8 @@ class Versus:
     only_first: int
     only_second: int
     verdicts: tuple[Verdict, ...]
+    simulated: bool
+    """To be marked, as others of the setting are not simulated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,8 @@ class SettingComparisons:
 
     name: str
     baseline: str
-    simulated: bool
+    simulated: str
+    """``simulated`` or ``some simulated``; empty where a language model is behind all of it."""
     headings: tuple[str, ...]
     rows: tuple[Versus, ...]
 
@@ -167,17 +171,17 @@ def _numbers(columns: Sequence[Column], entries: Sequence[Entry], mixed: bool) -
 
 def _number(digits: int, entry: Entry, mixed: bool) -> Number:
     published, difference = entry.published, entry.difference
-    has_interval = entry.low is not None and entry.high is not None and entry.low < entry.high
+    ends = () if entry.low is None or entry.high is None else (entry.low, entry.high)
     doubts = (*entry.differs, *([f"published value: {entry.uncertain}"] if entry.uncertain else []))
     return Number(
-        text="missing" if not entry.expected else "\u2013" if entry.mean is None else f"{entry.mean:,.{digits}f}",
+        text="missing" if not entry.expected else "\u2013" if entry.mean is None else number(entry.mean, digits),
         value=entry.mean,
-        interval=f"[{entry.low:,.{digits}f}, {entry.high:,.{digits}f}]" if has_interval else "",
+        interval=f"[{', '.join(number(end, digits) for end in ends)}]" if ends and ends[0] < ends[1] else "",
         coverage="" if entry.complete or not entry.expected else f"{entry.scored}/{entry.expected}",
         rank=entry.rank,
         simulated=mixed and entry.simulated,
-        published="" if published is None or entry.simulated else f"{published:,.{digits}f}",
-        difference="" if difference is None else f"{difference:+,.{digits}f}",
+        published="" if published is None or entry.simulated else number(published, digits),
+        difference="" if difference is None else signed(difference, digits),
         doubts="; ".join(doubts),
     )
 
@@ -193,14 +197,16 @@ def comparison_views(comparisons: Sequence[Comparison], lines: Sequence[Line]) -
     found = []
     for setting, of_setting in groupby(comparisons, lambda one: one.setting):
         together = list(of_setting)
+        simulated = [one.simulated for one in together]
+        extent = "" if not any(simulated) else "simulated" if all(simulated) else "some simulated"
         by_method = [list(members) for _, members in groupby(together, lambda one: (one.first, one.second))]
         found.append(
             SettingComparisons(
                 name=setting_name(setting),
                 baseline=together[0].first,
-                simulated=any(one.simulated for one in together),
+                simulated=extent,
                 headings=tuple(_HEADINGS[measure] for measure in COMPARED),
-                rows=tuple(_versus(members, played) for members in by_method),
+                rows=tuple(_versus(members, played, mixed=not all(simulated)) for members in by_method),
             )
         )
     return found
@@ -215,7 +221,9 @@ def _played(lines: Sequence[Line]) -> dict[tuple[Setting, str], tuple[str, ...]]
     }
 
 
-def _versus(members: Sequence[Comparison], played: dict[tuple[Setting, str], tuple[str, ...]]) -> Versus:
+def _versus(
+    members: Sequence[Comparison], played: dict[tuple[Setting, str], tuple[str, ...]], *, mixed: bool
+) -> Versus:
     by_measure = {one.measure: one for one in members}
     success = by_measure["success"]
     first, *_ = played[success.setting, success.first]
@@ -230,6 +238,7 @@ def _versus(members: Sequence[Comparison], played: dict[tuple[Setting, str], tup
         only_first=len(success.only_first),
         only_second=len(success.only_second),
         verdicts=tuple(_verdict(by_measure[measure]) for measure in COMPARED),
+        simulated=mixed and success.simulated,
     )
 
 
@@ -237,10 +246,10 @@ def _verdict(one: Comparison) -> Verdict:
     if one.difference is None:
         return Verdict("\u2013", None, words="no task in common")
     factor, digits = scale(one.measure), _DIGITS[one.measure]
-    ends = [f"{factor * end:+,.{digits}f}" for end in (one.low, one.high) if end is not None]
+    ends = [signed(factor * end, digits) for end in (one.low, one.high) if end is not None]
     gain = -one.difference if one.measure in _LOWER_IS_BETTER else one.difference
     return Verdict(
-        text=f"{factor * one.difference:+,.{digits}f}",
+        text=signed(factor * one.difference, digits),
         value=one.difference,
         interval=f"[{', '.join(ends)}]" if ends else "",
         p="" if one.p is None else f"p {_p(one.p)}, Holm {_p(one.p_holm)}",

@@ -133,7 +133,8 @@ def make_cell(
                 continue
             episode = _trajectory(cell, task, reward, _at(steps, number), _at(tokens, number), dict(texts or {}))
             changes = {name: _at(value, number) for name, value in (fields or {}).items()}
-            row = replace(_row(episode, lost=reward == LOST), finished_at=1_700_000_000.0 + number, **changes)
+            times = {"finished_at": 1_700_000_000.0 + number}
+            row = replace(_row(episode, lost=reward == LOST), **(times | changes))
             ledger.append(row, episode.to_dict() if trajectories and reward != LOST else None)
     return cell.directory
 

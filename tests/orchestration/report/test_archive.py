@@ -87,6 +87,7 @@ def test_a_removed_folder_of_a_sweep_is_a_problem_and_the_others_are_read(tmp_pa
         {"settings": {}},
         {"tasks": [{"id": "t"}]},
         {"tasks": 3},
+        {"tasks": []},
     ],
 )
 def test_a_broken_configuration_is_a_problem_that_names_the_folder(tmp_path: Path, changes: dict[str, Any]) -> None:
@@ -128,3 +129,50 @@ def test_nothing_to_read_is_an_error_with_a_fix(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("{}")
     with pytest.raises(DataError, match="not a sweep's file"):
         load([tmp_path / "file"])
+
+
+def test_copies_of_a_cell_are_told_by_what_they_hold_and_not_by_their_order(tmp_path: Path) -> None:
+    whole = make_cell(tmp_path / "a", rewards=[100.0, 0.0])
+    lost = make_cell(tmp_path / "b", rewards=[100.0, LOST])
+    later = make_cell(tmp_path / "c", rewards=[0.0, 0.0], fields={"finished_at": 2e9})
+    assert whole.name == lost.name == later.name
+    found = [load([tmp_path / name for name in names]) for names in ("abc", "bca", "cba")]
+    assert [[cell.directory for cell in archive.cells] for archive in found] == [[later]] * 3
+    assert len({archive.problems for archive in found}) == 1 and len(found[0].problems) == 2
+
+
+def test_what_a_ledger_holds_and_no_table_counts_is_a_problem(tmp_path: Path) -> None:
+    cell = make_cell(tmp_path, rewards=[100.0, 0.0, 100.0])
+    lines = (cell / "episodes.jsonl").read_bytes().splitlines(keepends=True)
+    foreign = orjson.loads(lines[1]) | {"task_id": "other"}
+    (cell / "episodes.jsonl").write_bytes(b"\x00garbage\n" + lines[0] + orjson.dumps(foreign) + b"\n" + lines[2][:-9])
+    archive = load([tmp_path])
+    assert archive.cells[0].scored == 1
+    assert [problem.partition(": ")[2].partition(";")[0] for problem in archive.problems] == [
+        "2 lines are no rows",
+        "1 rows are of tasks that the cell does not have",
+    ]
+
+
+def test_a_ledger_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
+    make_cell(tmp_path, selector="vector")
+    broken = make_cell(tmp_path, selector="none")
+    (broken / "episodes.jsonl").unlink()
+    (broken / "episodes.jsonl").mkdir()
+    archive = load([tmp_path])
+    assert len(archive.cells) == 1
+    assert archive.problems[0].startswith(f"{broken.name}/episodes.jsonl: cannot be read")
+
+
+def test_a_folder_with_episodes_and_no_configuration_is_a_problem(tmp_path: Path) -> None:
+    make_cell(tmp_path, selector="vector")
+    headless = make_cell(tmp_path, selector="none")
+    (headless / "config.json").unlink()
+    archive = load([tmp_path])
+    assert len(archive.cells) == 1
+    assert archive.problems[0].startswith(f"{headless.name}/config.json")
+
+
+def test_a_word_that_can_be_no_path_is_a_cell_that_is_not_there() -> None:
+    with pytest.raises(DataError, match="no cell to report on"):
+        load([Path("a" * 300)])

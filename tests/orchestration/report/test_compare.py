@@ -58,6 +58,19 @@ def test_two_cells_are_compared_task_by_task(tmp_path: Path, capsys: pytest.Capt
     assert "reranker: none -> similarity" in text
 
 
+@pytest.mark.parametrize("width", [30, 40, 80, 200])
+def test_no_terminal_is_too_narrow_for_a_number(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    first = make_cell(tmp_path, selector="vanilla", rewards=FIRST, tokens=1_234_567)
+    second = make_cell(tmp_path, selector="skillreranker", rewards=SECOND, tokens=1_234_567)
+    monkeypatch.setenv("COLUMNS", str(width))
+    text = " ".join(printed(first, second, capsys).split())
+    assert "\u2026" not in text
+    assert "1,234,567" in text and "0 [0, 0]" in text
+    assert "not resolved; about" in text and "SIMULATED: no language model" in text
+
+
 def test_json_is_all_there_is_on_standard_output(tmp_path: Path) -> None:
     first = make_cell(tmp_path, selector="vanilla", rewards=FIRST)
     second = make_cell(tmp_path, selector="skillreranker", rewards=SECOND)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from report_cells import LOST, make_cell
 
 from skillarena.orchestration.report.archive import load
 from skillarena.orchestration.report.lines import Line, lines_of
+from skillarena.orchestration.report.report import build_report
 from skillarena.orchestration.summary import MEASURES, summarise
 
 
@@ -140,3 +142,28 @@ def test_settings_are_apart_and_labels_need_be_unique_within_them_only(tmp_path:
         ("deepseek_v4_flash", "alfworld", "valid_unseen", False),
         ("simulated", "scienceworld", "seen", True),
     ]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ([1, 2], [1, 3]),
+        ("a b", "a c"),
+        ("x" * 50 + "a", "x" * 50 + "b"),
+        (1, "1"),
+        (None, "None"),
+    ],
+)
+def test_cells_whose_options_read_alike_are_told_apart_by_their_ids(tmp_path: Path, values: tuple[Any, Any]) -> None:
+    for value in values:
+        make_cell(tmp_path, selector="vector", options={"selector.own": value})
+    found = lines_of(load([tmp_path]).cells)
+    assert len({line.method for line in found}) == 2
+    assert all(line.method.endswith(f" cell={line.cells[0].id[:8]}") for line in found)
+
+
+def test_no_table_loses_a_line_however_many_options_differ(tmp_path: Path) -> None:
+    for changed in range(5):
+        make_cell(tmp_path, options={f"selector.{name}": int(place == changed) for place, name in enumerate("abcd")})
+    report = build_report(load([tmp_path]))
+    assert len({line.method for line in report.lines}) == len(report.table("table1").rows) == 5

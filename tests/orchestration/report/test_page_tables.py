@@ -12,6 +12,7 @@ from skillarena.orchestration.report.archive import load
 from skillarena.orchestration.report.comparisons import compare_lines
 from skillarena.orchestration.report.lines import lines_of
 from skillarena.orchestration.report.page.tables import Number, comparison_views, table_view
+from skillarena.orchestration.report.report import build_report
 from skillarena.orchestration.report.table_model import Column, Entry, ReportTable, TableRow
 
 
@@ -30,6 +31,11 @@ def entry(**changes: Any) -> Entry:
 def test_a_number_has_its_interval_and_rank() -> None:
     found = number(entry(rank=1))
     assert (found.text, found.interval, found.rank, found.coverage) == ("84.2", "[80.0, 90.0]", 1, "")
+
+
+def test_a_number_that_rounds_to_zero_has_no_sign() -> None:
+    found = number(entry(mean=-0.01, low=-0.02, high=0.01, published=0.0))
+    assert (found.text, found.interval, found.difference) == ("0.0", "[0.0, 0.0]", "0.0")
 
 
 def test_an_interval_without_width_is_left_out() -> None:
@@ -89,3 +95,15 @@ def test_comparisons_say_direction_and_what_is_not_resolved(tmp_path: Path) -> N
     assert random.verdicts[0].better == ""
     assert random.verdicts[0].words.startswith("not resolved; about ")
     assert random.verdicts[3].words == "not resolved"
+
+
+def test_of_a_setting_with_some_simulated_methods_these_are_marked(tmp_path: Path) -> None:
+    for selector, simulated in (("skillreranker", False), ("vector", False), ("llm_selector", True)):
+        make_cell(tmp_path, selector=selector, backbone="deepseek_v4_flash", simulated=simulated)
+    report = build_report(load([tmp_path]))
+    (setting,) = comparison_views(report.comparisons, report.lines)
+    assert setting.simulated == "some simulated"
+    assert [(row.method, row.simulated) for row in setting.rows] == [
+        ("llm_selector k=30 top_k=1", True),
+        ("vector top_k=1", False),
+    ]

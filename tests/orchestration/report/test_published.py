@@ -138,6 +138,7 @@ def test_the_published_settings_differ_in_nothing(tmp_path: Path) -> None:
         ({"reranker": "similarity"}, "Reranker: similarity here, Qwen3-Reranker-0.6B published."),
         ({"parser": "heuristic"}, "Parser: heuristic here, DeepSeek-v4-Flash published."),
         ({"options": {"backbone.temperature": 0.7}}, "Temperature: 0.7 here, 0 published."),
+        ({"options": {"backbone.model": "own/tuned"}}, "Model: own/tuned here, DeepSeek-v4-Flash published."),
         (
             {"options": {"backbone.quantization": "fp8"}},
             "Quantization of the backbone: fp8 here; the paper names none.",

@@ -104,6 +104,25 @@ def test_mistakes_are_one_message_with_the_fix(tmp_path: Path) -> None:
         assert done.stderr.startswith("error: ") and "fix: " in done.stderr and "Traceback" not in done.stderr
 
 
+def test_a_folder_holds_nothing_of_an_earlier_report(output: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "report"
+    report([output], out=folder, baseline=None, as_json=False)
+    own = folder / "tables" / "notes.txt"
+    own.write_text("of somebody else")
+    make_cell(tmp_path, selector="none")
+    report([tmp_path], out=folder, baseline=None, as_json=False)
+    report([tmp_path], out=tmp_path / "fresh", baseline=None, as_json=False)
+    assert own.exists()
+    own.unlink()
+    assert files_below(folder) == files_below(tmp_path / "fresh")
+    assert not (folder / "tables" / "table2.csv").exists()
+
+
+def test_an_address_of_no_use_is_a_mistake(output: Path) -> None:
+    with pytest.raises(ConfigError, match="--uri"):
+        report([output], out=None, baseline=None, as_json=True, uri="http://localhost:5000")
+
+
 def test_a_folder_that_cannot_be_written_is_told(output: Path, tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("in the way")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -93,6 +96,30 @@ def test_markdown_takes_hostile_text_for_text() -> None:
     assert markdown_escape("1. a") == "\\1. a"
 
 
+@pytest.mark.parametrize("text", ["https://a.example", "www.a.example", "WWW.a.example", "me@a.example", "@someone"])
+def test_markdown_makes_no_link_of_bare_text(text: str) -> None:
+    escaped = markdown_escape(text)
+    assert not re.search(r"://|www\.|@", escaped, re.IGNORECASE)
+    assert html.unescape(escaped) == text
+
+
+def test_markdown_marks_comparisons_of_which_some_are_simulated(tmp_path: Path) -> None:
+    for selector, backbone, simulated in (
+        ("skillreranker", "deepseek_v4_flash", False),
+        ("vector", "deepseek_v4_flash", False),
+        ("llm_selector", "deepseek_v4_flash", True),
+        ("skillreranker", "simulated", True),
+        ("vector", "simulated", True),
+    ):
+        make_cell(tmp_path, selector=selector, backbone=backbone, simulated=simulated)
+    text = markdown(build_report(load([tmp_path])))
+    assert "## Methods compared on the same tasks (some numbers SIMULATED" in text
+    real, simulated_only = re.split(r"^### ", text, flags=re.MULTILINE)[1:]
+    assert "(some numbers SIMULATED" in real.splitlines()[0] and "| llm_selector k=30 top_k=1† " in real
+    assert re.search(r"\| vector top_k=1 +\|", real)
+    assert "(SIMULATED" in simulated_only.splitlines()[0] and "†" not in simulated_only.partition("## ")[0]
+
+
 def test_markdown_says_what_a_report_is_about(made: Report) -> None:
     text = markdown(made)
     assert text.startswith("# Skill selection on alfworld with deepseek_v4_flash\n")
@@ -103,9 +130,10 @@ def test_markdown_says_what_a_report_is_about(made: Report) -> None:
     assert "| success %" in text and "not resolved" in text
 
 
-def test_a_simulated_report_says_so_in_every_heading(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rewards", [(100.0, 0.0), (None, None), (LOST, LOST)])
+def test_a_simulated_report_says_so_in_every_heading(tmp_path: Path, rewards: Sequence[Any]) -> None:
     for selector in ("skillreranker", "vector"):
-        make_cell(tmp_path, selector=selector)
+        make_cell(tmp_path, selector=selector, rewards=rewards)
     text = markdown(build_report(load([tmp_path])))
     assert "**SIMULATED: no language model played" in text
     headings = [line for line in text.splitlines() if line.startswith("## ")]
@@ -207,10 +235,12 @@ def test_csv_has_one_line_an_entry_with_all_digits() -> None:
     assert (missing["mean"], missing["expected"]) == ("", "0")
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\t=1", "\r=1", "\x1b=1"])
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\t=1", "\r=1", "\x1b=1", "\uff1d1", "\uff20x"]
+)
 def test_csv_text_is_never_a_formula(text: str) -> None:
     lines = list(csv.reader(io.StringIO(table_csv(table((BEST, MISSING), labels=(text, "m"))))))
-    assert not lines[1][0].lstrip().startswith(("=", "+", "-", "@"))
+    assert not lines[1][0].lstrip().startswith(("=", "+", "-", "@", "\uff1d", "\uff20"))
 
 
 def test_csv_numbers_stay_numbers_below_zero() -> None:

@@ -295,3 +295,10 @@ def test_content_counts_cells_and_episodes(tmp_path: Path) -> None:
         1,
     )
     assert content.folders == (cell.name,)
+
+
+@pytest.mark.parametrize("k", ["auto", None, 0.5])
+def test_a_method_that_calls_something_else_k_has_no_curve(tmp_path: Path, k: Any) -> None:
+    for changed in (k, 5):
+        make_cell(tmp_path, selector="vector", options={"selector.k": changed})
+    assert build_report(load([tmp_path])).table("k_curve").rows == ()

@@ -229,6 +229,23 @@ def test_an_output_folder_lists_its_cells(tmp_path: Path, shown: Shown) -> None:
         shown(tmp_path, outcome="solved")
 
 
+def test_a_list_cuts_no_number_in_a_narrow_terminal(
+    tmp_path: Path, shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = make_cell(tmp_path, rewards=[100.0, 30.0], benchmark="scienceworld", tokens=1_234_567)
+    monkeypatch.setenv("COLUMNS", "40")
+    text = shown(cell)
+    assert "\u2026" not in text
+    assert text.count("1,234,567") == 2
+
+
+def test_a_word_that_can_be_no_path_is_a_mistake(shown: Shown) -> None:
+    with pytest.raises(ConfigError, match="neither a folder"):
+        shown("x" * 300)
+    with pytest.raises(ConfigError, match="neither a folder"):
+        shown("x" * 300 + ":1")
+
+
 def test_only_the_lines_of_the_episode_are_read(tmp_path: Path, shown: Shown) -> None:
     cell = make_cell(tmp_path, rewards=[0.0] * 3)
     first, wanted, last = rows(cell)
