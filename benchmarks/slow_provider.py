@@ -1,36 +1,54 @@
 """A chat endpoint that answers every question after the same time, cheap enough not to be what is measured.
 
-Run as a script it prints its port, serves until its standard input closes, and then prints what it has seen as JSON.
+Run as a script it prints its port, serves until its standard input closes, and then prints what it has seen as JSON:
+
+    python benchmarks/slow_provider.py LATENCY_S [SHORTEST LONGEST]
+
+The agent is told to look around, always. With the last two numbers every episode gets a length of its own, drawn from
+its seed and its opening: its last answer claims ``END_TOKENS`` tokens, so that an agent with that limit
+(``agent.max_tokens``) stops there.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import sys
 import time
 
-REPLY = json.dumps(
-    {
-        "object": "chat.completion",
-        "choices": [
-            {
-                "index": 0,
-                "message": {"role": "assistant", "content": "Thought: I should look around.\nAction: look"},
-                "finish_reason": "stop",
-            }
-        ],
-        "usage": {"prompt_tokens": 500, "completion_tokens": 12, "total_tokens": 512},
-    }
-).encode()
-MODELS = json.dumps({"object": "list", "data": [{"id": "slow", "object": "model"}]}).encode()
+import orjson
+
+END_TOKENS = 1_000_000
+"""More than any episode uses otherwise."""
+
+
+def _answer(tokens: int) -> bytes:
+    message = {"role": "assistant", "content": "Thought: I should look around.\nAction: look"}
+    return orjson.dumps(
+        {
+            "object": "chat.completion",
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 500, "completion_tokens": tokens, "total_tokens": 500 + tokens},
+        }
+    )
+
+
+_REPLY, _LAST_REPLY = _answer(12), _answer(END_TOKENS)
+_MODELS = orjson.dumps({"object": "list", "data": [{"id": "slow", "object": "model"}]})
 
 
 class Provider:
-    """Answers ``POST`` after ``latency_s`` seconds and ``GET`` with the list of models at once."""
+    """Answers ``POST`` after ``latency_s`` seconds and ``GET`` with the list of models at once.
 
-    def __init__(self, latency_s: float) -> None:
+    Args:
+        latency_s: seconds an answer takes.
+        lengths: fewest and most turns of an episode; None leaves their end to the agent.
+    """
+
+    def __init__(self, latency_s: float, lengths: tuple[int, int] | None = None) -> None:
         self._latency_s = latency_s
+        self._lengths = lengths
         self.asked: list[float] = []
         """``time.monotonic()`` of each question."""
         self.under_way = 0
@@ -44,29 +62,39 @@ class Provider:
                 length = next(
                     (int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), 0
                 )
-                await reader.readexactly(length)
-                await self._answer(writer, head.startswith(b"POST"))
+                await self._answer(writer, head.startswith(b"POST"), await reader.readexactly(length))
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass  # the client has gone, or everything ends
         finally:
             writer.close()
 
-    async def _answer(self, writer: asyncio.StreamWriter, question: bool) -> None:
-        if question:
+    async def _answer(self, writer: asyncio.StreamWriter, is_question: bool, question: bytes) -> None:
+        body = _MODELS
+        if is_question:
             self.asked.append(time.monotonic())
             self.under_way += 1
             self.most = max(self.most, self.under_way)
             await asyncio.sleep(self._latency_s)
             self.under_way -= 1
-        body = REPLY if question else MODELS
+            body = _LAST_REPLY if self._is_last(question) else _REPLY
         head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         writer.write(head.encode() + body)
         await writer.drain()
 
+    def _is_last(self, question: bytes) -> bool:
+        if self._lengths is None:
+            return False
+        shortest, longest = self._lengths
+        asked = orjson.loads(question)
+        messages = asked["messages"]
+        opening = f"{asked['seed']} {messages[1]['content']}".encode()
+        drawn = int.from_bytes(hashlib.sha256(opening).digest()[:8], "big")
+        replies = sum(message["role"] == "assistant" for message in messages)
+        return bool(replies + 1 >= shortest + drawn % (longest - shortest + 1))
 
-async def serve(latency_s: float) -> None:
+
+async def serve(provider: Provider) -> None:
     """Serve on a free port of the loopback interface until standard input closes."""
-    provider = Provider(latency_s)
     server = await asyncio.start_server(provider.connected, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await asyncio.to_thread(sys.stdin.read)
@@ -76,4 +104,5 @@ async def serve(latency_s: float) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(float(sys.argv[1])))
+    latency, *ends = sys.argv[1:]
+    asyncio.run(serve(Provider(float(latency), (int(ends[0]), int(ends[1])) if ends else None)))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from skillarena.conf.errors import DataError, EnvError
@@ -12,6 +14,19 @@ from skillarena.envs.alfworld_translation import Translation
 
 _idle_libraries: list[Any] = []
 """Loaded and free. A library is never unloaded: unloading a second copy makes Python crash when it ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Operator:
+    """A grounded action, with what about it stays the same for the whole game."""
+
+    id: int
+    effects: int
+    """Facts it can change."""
+    action: str
+    bound: Binding
+    command: str
+    """What the player types."""
 
 
 class AlfworldEngine:
@@ -26,12 +41,13 @@ class AlfworldEngine:
         from fast_downward import Atom, Operator
 
         self._operator, self._atom = Operator, Atom
+        self._operator_ints = ctypes.sizeof(Operator) // ctypes.sizeof(ctypes.c_int)
 
     def load(self, translation: Translation, grammar: Grammar) -> str:
         """Start a game and return its opening text; raises ``DataError`` when its parts do not fit each other."""
         self._parameters = translation.parameters
         self._grammar = grammar
-        self._words: dict[str, str] = {}
+        self._operators: dict[int, _Operator] = {}
         self._check(translation)
         self._library.load_sas(translation.sas.encode())
         self.scene = Scene(translation)
@@ -47,12 +63,11 @@ class AlfworldEngine:
         operator = self._offers.get(command.strip())
         if operator is None:
             return None
-        action, bound = self._action(operator.name)
-        effects = (self._atom * operator.nb_effect_atoms)()
+        effects = (self._atom * operator.effects)()
         self._library.apply_operator(operator.id, effects)
         self.scene.apply(effect.name for effect in effects)
         self._offers = self._applicable()
-        return self._grammar.render(self._grammar.actions[action].feedback, self.scene, bound)
+        return self._grammar.render(self._grammar.actions[operator.action].feedback, self.scene, operator.bound)
 
     def won(self) -> bool:
         """Whether the goal is reached now."""
@@ -94,24 +109,26 @@ class AlfworldEngine:
                     "leave the game out",
                 )
 
-    def _applicable(self) -> dict[str, Any]:
-        operators = (self._operator * self._library.get_applicable_operators_count())()
-        self._library.get_applicable_operators(operators)
-        offers: dict[str, Any] = {}
-        for operator in operators:
-            offers.setdefault(self._command(operator.name), operator)
+    def _applicable(self) -> dict[str, _Operator]:
+        count = self._library.get_applicable_operators_count()
+        found = (self._operator * count)()
+        self._library.get_applicable_operators(found)
+        # The ids alone, read as a stride of integers: most operators were met in an earlier state.
+        ids = (ctypes.c_int * (count * self._operator_ints)).from_buffer(found)[:: self._operator_ints]
+        offers: dict[str, _Operator] = {}
+        for index, number in enumerate(ids):
+            operator = self._operators.get(number) or self._met(found[index])
+            offers.setdefault(operator.command, operator)
         return offers
 
-    def _command(self, name: str) -> str:
-        if name not in self._words:
-            action, bound = self._action(name)
-            self._words[name] = self._grammar.render(self._grammar.actions[action].template, self.scene, bound)
-        return self._words[name]
-
-    def _action(self, name: str) -> tuple[str, Binding]:
-        action, *things = name.split()
+    def _met(self, found: Any) -> _Operator:
+        action, *things = found.name.split()
         pairs = zip(self._parameters[action], things, strict=True)
-        return action, {(parameter, kind): thing for (parameter, kind), thing in pairs}
+        bound = {(parameter, kind): thing for (parameter, kind), thing in pairs}
+        command = self._grammar.render(self._grammar.actions[action].template, self.scene, bound)
+        operator = _Operator(found.id, found.nb_effect_atoms, action, bound, command)
+        self._operators[operator.id] = operator
+        return operator
 
 
 def _load_library() -> Any:

@@ -67,7 +67,11 @@ class Scene:
             yield bound
             return
         (predicate, placeholders), rest = query[0], query[1:]
-        for arguments in self.facts(predicate):
+        found: Iterable[tuple[str, ...]] = self._facts.get(predicate, ())
+        for position, placeholder in enumerate(placeholders):
+            if placeholder in bound:  # far cheaper here than one binding at a time: most facts are about other things
+                found = [fact for fact in found if fact[position] == bound[placeholder]]
+        for arguments in sorted(found):
             extended = self._extend(bound, placeholders, arguments)
             if extended is not None:
                 yield from self.bindings(rest, extended)

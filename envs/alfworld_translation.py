@@ -6,8 +6,6 @@ import hashlib
 import json
 import logging
 import os
-import subprocess
-import sys
 import tempfile
 import zlib
 from dataclasses import dataclass
@@ -15,7 +13,8 @@ from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from skillarena.conf.errors import DataError, EnvError
+from skillarena.conf.errors import EnvError
+from skillarena.envs.alfworld_translator import translate
 
 FORMAT = 1
 """Raised by every change of ``Translation``: files on disk belong to one format."""
@@ -64,7 +63,7 @@ def translation_of(domain: str, problem: str, cache_dir: Path, deadline_s: float
         stored = _read(path)
         if stored is not None:
             return stored
-        text = _translate(domain, problem, deadline_s)
+        text = translate(domain, problem, deadline_s)
         _write(path, text)
     except OSError as error:
         raise EnvError(
@@ -102,25 +101,3 @@ def _write(path: Path, text: bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-
-
-def _translate(domain: str, problem: str, deadline_s: float) -> bytes:
-    command = [sys.executable, "-P", "-m", "skillarena.envs.alfworld_translate"]
-    request = json.dumps({"domain": domain, "problem": problem}).encode()
-    try:
-        done = subprocess.run(command, input=request, capture_output=True, timeout=deadline_s, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise EnvError(
-            f"translating an ALFWorld game took over {deadline_s:g} s", "raise deadline_s, or run fewer workers at once"
-        ) from error
-    if done.returncode < 0:
-        raise EnvError(
-            f"translating an ALFWorld game was ended by signal {-done.returncode}", "free memory, or run fewer workers"
-        )
-    if done.returncode > 0:
-        complaint = done.stderr.decode(errors="replace").strip() or f"exit status {done.returncode}"
-        raise DataError(
-            f"the PDDL of an ALFWorld game cannot be translated: {complaint.splitlines()[-1]}",
-            "download the game again with alfworld-download",
-        )
-    return done.stdout

@@ -43,18 +43,17 @@ class Progress:
         found = f"; {resumed} finished earlier" if resumed else ""
         self._console.print(f"{len(cells)} {'cell' if len(cells) == 1 else 'cells'}, {total} episodes{found}")
         if self._console.is_terminal:
-            self._live = Live(self._table(), console=self._console, refresh_per_second=4, transient=True)
-            self._live.start()
+            # Drawn when it is shown, and not at every tick: episodes may end faster than anyone looks.
+            self._live = Live(console=self._console, refresh_per_second=4, transient=True, get_renderable=self._table)
+            self._live.start(refresh=True)
 
     def tick(self, selecting: int, playing: int, starting: Sequence[str]) -> None:
-        """Redraw when due."""
+        """Take in what is under way; prints the next plain line when it is due."""
         self._under_way = f"{playing} playing, {selecting} selecting, " if selecting or playing else ""
         if starting:
             self._under_way += f"starting {', '.join(starting)}, "
         now = time.monotonic()
-        if self._live is not None:
-            self._live.update(self._table())
-        elif now - self._last >= self._every_s:
+        if self._live is None and now - self._last >= self._every_s:
             self._last = now
             if (line := self._line()) != self._printed:
                 self._printed = line

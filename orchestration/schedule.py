@@ -49,6 +49,46 @@ class Ready:
     """The selection was not computed for this unit."""
 
 
+class _ReadyUnits:
+    """Units waiting for a rollout slot, each cell's apart, because cells become playable one by one."""
+
+    def __init__(self) -> None:
+        self._queues: dict[str, deque[tuple[int, Ready]]] = {}  # by cell id, none empty; each with its place in line
+        self._behind = itertools.count()
+        self._in_front = itertools.count(-1, -1)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._queues.values()))
+
+    def append(self, ready: Ready) -> None:
+        """Last in line."""
+        self._queues.setdefault(ready.unit.cell.id, deque()).append((next(self._behind), ready))
+
+    def appendleft(self, ready: Ready) -> None:
+        """First in line."""
+        self._queues.setdefault(ready.unit.cell.id, deque()).appendleft((next(self._in_front), ready))
+
+    def count(self, playable: Playable) -> int:
+        """How many are of playable cells."""
+        return sum(len(queue) for queue in self._queues.values() if playable(queue[0][1].unit.cell))
+
+    def pop(self, playable: Playable) -> Ready | None:
+        """The first in line of a playable cell."""
+        heads = [queue[0] for queue in self._queues.values() if playable(queue[0][1].unit.cell)]
+        if not heads:
+            return None
+        _, ready = min(heads, key=lambda head: head[0])
+        queue = self._queues[ready.unit.cell.id]
+        queue.popleft()
+        if not queue:
+            del self._queues[ready.unit.cell.id]
+        return ready
+
+    def drop_cell(self, cell_id: str) -> None:
+        """Forget a cell's."""
+        self._queues.pop(cell_id, None)
+
+
 @dataclass
 class Schedule:
     """Queues of a sweep.
@@ -66,7 +106,7 @@ class Schedule:
     clock: Callable[[], float]
     _to_select: deque[Unit] = field(default_factory=deque)
     _selecting: dict[str, list[Unit]] = field(default_factory=dict)
-    _ready: deque[Ready] = field(default_factory=deque)
+    _ready: _ReadyUnits = field(default_factory=_ReadyUnits)
     _later: list[tuple[float, int, Ready | Unit]] = field(default_factory=list)
     _order: itertools.count[int] = field(default_factory=itertools.count)
     _attempts: dict[str, int] = field(default_factory=dict)
@@ -89,7 +129,7 @@ class Schedule:
 
     def ready(self, playable: Playable) -> int:
         """Units waiting for a rollout slot, of those cells that can be played now."""
-        return sum(playable(ready.unit.cell) for ready in self._ready)
+        return self._ready.count(playable)
 
     def next_to_select(self) -> Unit | None:
         """The next unit whose selection nobody is computing yet; the caller computes it or looks it up."""
@@ -127,11 +167,7 @@ class Schedule:
     def next_ready(self, playable: Playable) -> Ready | None:
         """The next unit to play; those of cells that cannot be played yet keep their place."""
         self._wake()
-        for position, ready in enumerate(self._ready):
-            if playable(ready.unit.cell):
-                del self._ready[position]
-                return ready
-        return None
+        return self._ready.pop(playable)
 
     def attempts(self, unit: Unit) -> int:
         """Failed attempts of a unit so far."""
@@ -155,10 +191,12 @@ class Schedule:
 
     def drop_cell(self, cell: Cell) -> None:
         """Forget all queued units of a cell; those playing may still finish."""
+        if cell.id in self._dropped:
+            return
         self._dropped.add(cell.id)
         before = self._queued()
         self._to_select = deque(unit for unit in self._to_select if unit.cell.id != cell.id)
-        self._ready = deque(ready for ready in self._ready if ready.unit.cell.id != cell.id)
+        self._ready.drop_cell(cell.id)
         self._later = [item for item in self._later if _unit(item[2]).cell.id != cell.id]
         heapq.heapify(self._later)
         for key, waiting in self._selecting.items():

@@ -27,6 +27,7 @@ from skillarena.selectors.interface import Selection
 log = logging.getLogger(__name__)
 
 _TICK_S = 0.5
+_LOOK_EVERY_S = 0.25  # as often as the governor hears of what is spent
 _LAST_ACCOUNT_S = 2.0  # for what the calls that ended last have taken
 _SELECTIONS_AHEAD = 2  # ready units kept for each rollout slot
 
@@ -55,6 +56,7 @@ class Sweep:
     def __init__(self, states: Sequence[CellState], mirror: Mirror | None) -> None:
         self.states = {state.cell.id: state for state in states}
         self._mirror = mirror
+        self._learning = [state for state in states if state.learning is not None]
         self.settings = states[0].cell.settings
         run = self.settings.run
         self._store = SelectionStore(cache_folder(self.settings))
@@ -65,6 +67,8 @@ class Sweep:
         self._warned: set[str] = set()
         self._failed_merges: Counter[str] = Counter()  # by cell id
         self._up: set[str] = set()  # ids of cells whose backbone answered when it was last asked
+        self._starting: list[str] = []  # backbones that did not
+        self._looked_at = -_LOOK_EVERY_S
         self._budget = Budget(Caps(run.max_tokens, run.max_cost))
         for state in states:
             if not state.cell.simulated:
@@ -89,8 +93,7 @@ class Sweep:
         """Until no unit is open, the budget is spent or the user wants to stop."""
         self._crew = crew
         while (self.schedule.open or self._learners) and not stop.made and not (self.halted and not crew.playing.busy):
-            starting = self._look_at_backbones(crew)
-            self._budget.account(crew.governor.spending())
+            self._look_around()
             if not self.halted:
                 self._feed()
             selections, episodes = crew.landings(_TICK_S)
@@ -98,9 +101,7 @@ class Sweep:
                 self._back_from_selecting(landing)
             for landing in episodes:
                 self._episode_landed(landing)
-            self._replace_overdue(self.settings.run.selection_timeout_s, self.settings.run.episode_timeout_s)
-            crew.check_placed()
-            observer.tick(crew.selecting.busy, crew.playing.busy, starting)
+            observer.tick(crew.selecting.busy, crew.playing.busy, self._starting)
         if self.halted:
             self._budget.account(crew.governor.spending(wait_s=_LAST_ACCOUNT_S))
             self.halted = self._budget.explain()
@@ -108,22 +109,34 @@ class Sweep:
     @property
     def _learners(self) -> list[CellState]:
         """Cells whose selector has something left to learn."""
-        return [s for s in self.states.values() if s.learning is not None and not s.learning.done and not s.error]
+        return [s for s in self._learning if s.learning is not None and not s.learning.done and not s.error]
 
-    def _look_at_backbones(self, crew: Crew) -> list[str]:
-        """Note whose backbone answers and drop the cells whose cannot; returns the names of those still starting."""
+    def _look_around(self) -> None:
+        """Everything that changes slowly: many episodes may end within one look."""
+        now = time.monotonic()
+        if now - self._looked_at < _LOOK_EVERY_S:
+            return
+        self._looked_at = now
+        crew, run = self._crew, self.settings.run
+        self._look_at_backbones()
+        self._budget.account(crew.governor.spending())
+        self._replace_overdue(run.selection_timeout_s, run.episode_timeout_s)
+        crew.check_placed()
+
+    def _look_at_backbones(self) -> None:
+        """Note whose backbone answers and drop the cells whose cannot."""
         starting: dict[str, None] = {}
         self._up.clear()
         for state in self.states.values():
             if state.open and not state.error:
                 try:
-                    if crew.playable(state.cell):
+                    if self._crew.playable(state.cell):
                         self._up.add(state.cell.id)
                     else:
                         starting[state.cell.axes["backbone"]] = None
                 except SkillArenaError as error:
                     self._fail_cell(state.cell, str(error))
-        return list(starting)
+        self._starting = list(starting)
 
     def _playable(self, cell: Cell) -> bool:
         return cell.id in self._up

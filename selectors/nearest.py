@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
-_BLOCK_CELLS = 1 << 21
+_BLOCK_CELLS = 1 << 20
 """Similarities in memory at once, more or less."""
 _STRETCH = 64
 
@@ -15,8 +17,8 @@ def nearest(
 ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
     """The rows of a matrix that have the greatest products with each query.
 
-    One query is answered by one product with the whole matrix. More of them share what reading the matrix takes, so
-    that each costs a fraction of that.
+    One query is answered by one product with the whole matrix (of up to two million rows). More of them share what
+    reading the matrix takes, so that each costs a fraction of that.
 
     Args:
         vectors: float32[n, d], of unit length where products are to be cosines; may be mapped from a file.
@@ -26,10 +28,10 @@ def nearest(
     Returns:
         intp[q, count] and float32[q, count]: rows and products, greatest first, of equal ones the earlier row.
     """
-    blocks = max(1, len(vectors) * len(queries) // _BLOCK_CELLS)
-    ends = np.linspace(0, len(vectors), blocks + 1, dtype=np.intp)
+    blocks = max(1, len(vectors) // max(1, _BLOCK_CELLS // len(queries)))
+    ends = np.linspace(0, len(vectors), blocks + 1, dtype=np.intp).tolist()
     found, products = [], []
-    for start, end in zip(ends[:-1], ends[1:], strict=True):
+    for start, end in pairwise(ends):
         block = np.ascontiguousarray((vectors[start:end] @ queries.T).T)  # quicker than queries @ vectors.T
         best = greatest(block, min(count, end - start))
         found.append(best + start)

@@ -57,7 +57,7 @@ class Shortlist:
     @cached_property
     def _recall(self) -> Recall:
         with offline():
-            return Recall(self._parts.library, self._parts.embedder, self._text)
+            return Recall(self._parts.library, self._parts.embedder, self._parts.indexes, self._text)
 
 
 def check_size(library: SkillLibrary, option: str, size: int) -> None:

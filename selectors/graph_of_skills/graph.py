@@ -129,7 +129,10 @@ class GraphMaker:
     @cached_property
     def _recall(self) -> Recall:
         places = {skill.id: index for index, skill in enumerate(self._library.skills)}
-        return Recall(self._library, self._parts.embedder, lambda skill: self._nodes[places[skill.id]].embedded)
+        parts = self._parts
+        return Recall(
+            self._library, parts.embedder, parts.indexes, lambda skill: self._nodes[places[skill.id]].embedded
+        )
 
     def _edges(self, lexicon: Lexicon) -> tuple[Edges, frozenset[int]]:
         """Typed edges as found, and the nodes that a model did not answer for."""

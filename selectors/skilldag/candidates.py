@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from skillarena.selectors.nearest import greatest
 from skillarena.selectors.skilldag.views import DistinctVectors
 
 _LOWEST, _HIGHEST = 0.35, 0.75
@@ -14,7 +15,6 @@ _DEVIATIONS = 1.0
 _MOST, _LEAST = 12, 3
 _BLOCK_CELLS = 1 << 23
 """Similarities in memory at once."""
-_STRETCH = 64
 
 Pairs = NDArray[np.intp]
 """intp[n, 2] of indices of skills."""
@@ -56,20 +56,7 @@ def _by_blocks(anchors: NDArray[np.intp], views: DistinctVectors, selves: Distin
         square = np.einsum("ij,ij->i", deviations, deviations, dtype=np.float64) - (own - mean) ** 2
         limit = np.clip(mean + _DEVIATIONS * np.sqrt(np.maximum(square / others, 0)), _LOWEST, _HIGHEST)
         cosines[ranks, some] = -np.inf
-        best = _best(cosines, min(_MOST, size - 1))
+        best = greatest(cosines, min(_MOST, size - 1))
         above = (np.take_along_axis(cosines, best, axis=1) > limit[:, None]).sum(axis=1)
         kept = np.arange(best.shape[1]) < np.maximum(above, _LEAST)[:, None]
         yield np.stack([np.repeat(some, kept.sum(axis=1)), best[kept]], axis=1)
-
-
-def _best(cosines: NDArray[np.float32], count: int) -> NDArray[np.intp]:
-    """intp[rows, count]: columns of the greatest values in each row, greatest first, of equal ones the earlier."""
-    rows, size = cosines.shape
-    # At least `count` stretches of a row reach the `count`-th greatest of their maxima, so few values are left to sort.
-    maxima = np.maximum.reduceat(cosines, np.arange(0, size, min(_STRETCH, size // count)), axis=1)
-    reached = np.partition(maxima, -count, axis=1)[:, -count]
-    row, column = np.divmod(np.flatnonzero(cosines >= reached[:, None]), size)
-    order = np.lexsort((column, -cosines[row, column], row))
-    starts = np.searchsorted(row, np.arange(rows))
-    best: NDArray[np.intp] = column[order][starts[:, None] + np.arange(count)]
-    return best

@@ -53,4 +53,4 @@ class LibraryIndex:
     @cached_property
     def _recall(self) -> Recall:
         with offline():
-            return Recall(self._parts.library, self._parts.embedder, self_text)
+            return Recall(self._parts.library, self._parts.embedder, self._parts.indexes, self_text)

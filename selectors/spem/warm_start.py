@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-import numpy as np
-
 from skillarena.selectors.interface import Skill
 from skillarena.selectors.library import SkillLibrary
+from skillarena.selectors.nearest import greatest
 from skillarena.selectors.spem.decisions import Decisions
 from skillarena.selectors.spem.gnn import initial_weights
 from skillarena.selectors.spem.training import Example, Fit, fit
@@ -39,9 +38,8 @@ def pseudo_examples(skills: Sequence[Skill], decisions: Decisions) -> list[Examp
     )
     size = min(decisions.size, len(skills))
     examples = []
-    for number, (query, row) in enumerate(zip(queries, cosines, strict=True)):
-        nearest = [skills[at] for at in np.argsort(-row, kind="stable")[:size]]
-        candidates = with_target(nearest, skills[number])
+    for number, (query, nearest) in enumerate(zip(queries, greatest(cosines, size), strict=True)):
+        candidates = with_target([skills[at] for at in nearest], skills[number])
         examples.append(Example(decisions.decide(query, candidates, {}, set()).graph, candidates.index(skills[number])))
     return examples
 

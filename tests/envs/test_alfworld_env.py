@@ -13,8 +13,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from alfworld_stock import StockGame, stock_alfworld
 from env_contract import EnvContract, play
+from stock_alfworld import StockGames, stock_alfworld
 
 from skillarena.conf.errors import DataError, EnvError
 from skillarena.envs.alfworld import AlfworldBenchmark
@@ -87,8 +87,9 @@ def mixed(env: AlfworldEnv, task: Task, count: int) -> list[str]:
 
 def assert_equal_to_stock(benchmark: AlfworldBenchmark, task: Task, actions: list[str]) -> None:
     env = benchmark.make_env()
-    stock = StockGame(str(task.source["path"]), benchmark.max_steps)
-    assert (env.reset(task).text, env.admissible_commands()) == stock.reset()
+    stock = StockGames([str(task.source["path"])], benchmark.max_steps)
+    start = stock.reset()
+    assert (env.reset(task).text, env.admissible_commands()) == (start.observation, start.commands)
     for action in actions:
         theirs, ours = stock.step(action), env.step(action)
         assert ours.observation == theirs.observation, (task.name, action)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import networkx as nx
@@ -21,6 +22,7 @@ from skillarena.selectors.graph_of_skills.linking import dependencies, open_ques
 from skillarena.selectors.graph_of_skills.near_duplicates import near_duplicates
 from skillarena.selectors.graph_of_skills.pagerank import flow, personalised_pagerank
 from skillarena.selectors.graph_of_skills.query import Query
+from skillarena.selectors.index_store import IndexStore
 from skillarena.selectors.interface import Skill
 from skillarena.selectors.library import SkillLibrary
 from skillarena.selectors.recall import Recall
@@ -54,9 +56,9 @@ def random_nodes(count: int, seed: int) -> list[Node]:
     ]
 
 
-def candidates(nodes: list[Node]) -> LinkCandidates:
+def candidates(nodes: list[Node], folder: Path) -> LinkCandidates:
     library = SkillLibrary(tuple(Skill(f"{number:04}", node.name, "", "") for number, node in enumerate(nodes)))
-    recall = Recall(library, WordEmbedder(), lambda skill: nodes[int(skill.id)].embedded)
+    recall = Recall(library, WordEmbedder(), IndexStore(folder), lambda skill: nodes[int(skill.id)].embedded)
     return LinkCandidates(nodes, Lexicon.build(nodes), matches(nodes), recall)
 
 
@@ -103,9 +105,9 @@ def test_a_library_in_which_everything_matches_is_refused(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_candidates_are_ranked_as_each_pair_alone(seed: int) -> None:
+def test_candidates_are_ranked_as_each_pair_alone(seed: int, tmp_path: Path) -> None:
     nodes = random_nodes(60, seed)
-    ranked = candidates(nodes)
+    ranked = candidates(nodes, tmp_path)
     vectors = WordEmbedder().encode([node.embedded for node in nodes], "document")
     for a, node in enumerate(nodes):
         query = Query.of_node(node)
@@ -145,9 +147,9 @@ def test_candidates_are_ranked_as_each_pair_alone(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_dependencies_are_those_of_every_pair_the_reference_tests(seed: int) -> None:
+def test_dependencies_are_those_of_every_pair_the_reference_tests(seed: int, tmp_path: Path) -> None:
     nodes = random_nodes(60, seed)
-    ranked = candidates(nodes).ranked
+    ranked = candidates(nodes, tmp_path).ranked
     expected = {}
     for a in range(len(nodes)):
         proposed = set(ranked(a))

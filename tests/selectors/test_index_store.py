@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from skillarena.conf.errors import BackboneError
@@ -71,3 +73,73 @@ def test_a_folder_that_cannot_be_made_costs_time_only(tmp_path: Path, caplog: py
     store = IndexStore(tmp_path / "file" / "indexes")
     assert [store.get_or_make("k", make=lambda: b"z") for _ in range(2)] == [b"z", b"z"]
     assert "cannot be kept" in caplog.text
+
+
+MATRIX = np.arange(12, dtype=np.float32).reshape(6, 2)
+
+
+def blocks(calls: list[int]) -> Callable[[], Iterator[np.ndarray]]:
+    def make() -> Iterator[np.ndarray]:
+        calls.append(1)
+        yield MATRIX[:4]
+        yield MATRIX[4:]
+
+    return make
+
+
+def test_a_matrix_is_made_once_and_mapped_from_its_file(tmp_path: Path) -> None:
+    calls: list[int] = []
+    for _ in range(2):
+        found = IndexStore(tmp_path / "new").vectors_or_make("vectors", "a", rows=6, make=blocks(calls))
+        assert found.tolist() == MATRIX.tolist()
+        assert not found.flags.owndata and not found.flags.writeable
+    assert len(calls) == 1
+    file, lock = sorted((tmp_path / "new").iterdir())
+    assert lock.name == f"{file.name}.lock"
+    assert np.fromfile(file, dtype=np.float32).tolist() == MATRIX.ravel().tolist()
+
+
+@pytest.mark.parametrize("left", [0, 1, 20, 47])
+def test_a_matrix_cut_off_is_made_again(left: int, tmp_path: Path) -> None:
+    calls: list[int] = []
+    store = IndexStore(tmp_path)
+    store.vectors_or_make("vectors", rows=6, make=blocks(calls))
+    file = next(path for path in tmp_path.iterdir() if path.suffix != ".lock")
+    file.write_bytes(file.read_bytes()[:left])
+    for _ in range(2):
+        assert store.vectors_or_make("vectors", rows=6, make=blocks(calls)).tolist() == MATRIX.tolist()
+    assert len(calls) == 2
+
+
+def test_a_matrix_that_cannot_be_kept_is_given_all_the_same(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "file").write_text("")
+    calls: list[int] = []
+    store = IndexStore(tmp_path / "file" / "indexes")
+    assert store.vectors_or_make("vectors", rows=6, make=blocks(calls)).tolist() == MATRIX.tolist()
+    assert "cannot be kept" in caplog.text
+    assert len(calls) == 1
+
+
+def test_a_full_disk_leaves_no_part_of_a_matrix(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Path, target: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    found = IndexStore(tmp_path).vectors_or_make("vectors", rows=6, make=blocks([]))
+    assert found.tolist() == MATRIX.tolist()
+    assert "No space left" in caplog.text
+    assert [path.suffix for path in tmp_path.iterdir()] == [".lock"]
+
+
+def test_a_matrix_whose_making_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    def fail() -> Iterator[np.ndarray]:
+        yield MATRIX[:4]
+        raise BackboneError("no answer")
+
+    store = IndexStore(tmp_path)
+    with pytest.raises(BackboneError):
+        store.vectors_or_make("vectors", rows=6, make=fail)
+    assert [path.suffix for path in tmp_path.iterdir()] == [".lock"]
+    assert store.vectors_or_make("vectors", rows=6, make=blocks([])).tolist() == MATRIX.tolist()

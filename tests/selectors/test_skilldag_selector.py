@@ -177,7 +177,7 @@ class TestMemoryFile:
     def test_an_episode_without_edits_counts_as_learned_on(self, tmp_path: Path, dag: SkillDag) -> None:
         path = tmp_path / "quiet"
         path.write_bytes(dag.learn(dag.initial_memory(), [lesson(attend(dag, "four"))]))
-        with pytest.raises(ConfigError, match="1 of these 1 tasks"):
+        with pytest.raises(ConfigError, match="1 of the 1 tasks"):
             SkillDag(parts_of(tmp_path), memory=str(path)).check_tasks(tasks("four"))
 
     def test_without_one_any_tasks_may_be_learned_from(self, dag: SkillDag) -> None:

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 from selector_contract import HOT_MUG, SKILLS, ScoredParts, SelectorContract, WordEmbedder, task, up_to
+from temporary_store import TemporaryStore
 
 from skillarena.conf.errors import ConfigError, LibraryError
 from skillarena.envs.interface import Task
 from skillarena.selectors.ablations import WithoutEdges, WithoutParsing, WithoutSplit
 from skillarena.selectors.execution_graph import logsigmoid, sigmoid
 from skillarena.selectors.heuristic_parser import HeuristicParser
+from skillarena.selectors.index_store import IndexStore
 from skillarena.selectors.interface import ParsedSkill, ParsedTask, Selector, Skill
 from skillarena.selectors.library import SkillLibrary
 from skillarena.selectors.skillreranker import SkillReranker, score_states
@@ -64,6 +66,7 @@ class Script:
     logits: dict[tuple[str, str], float]
     calls: list[list[tuple[str, str]]] = field(default_factory=list)
     identity: str = "script"
+    indexes: IndexStore = field(default_factory=TemporaryStore)
 
     @property
     def library(self) -> SkillLibrary:
@@ -255,7 +258,7 @@ def test_without_parsing_ranks_by_relevance_and_parses_nothing() -> None:
     parts = hot_mug()
 
     class Unparsed:
-        library, embedder, reranker = parts.library, parts.embedder, parts.reranker
+        library, embedder, reranker, indexes = parts.library, parts.embedder, parts.reranker, parts.indexes
 
     selection = WithoutParsing(Unparsed(), k=5, top_k=2).open(task(HOT_MUG)).selection
     assert [skill.name for skill in selection.skills] == ["object-locator", "heat-object-with-appliance"]

@@ -14,6 +14,7 @@ import yaml
 from numpy.typing import NDArray
 from real_libraries import LARGE, HashedWords, pool, public_skills
 from selector_contract import HOT_MUG, SKILLS, ScoredParts, SelectorContract, WordEmbedder, task, up_to
+from temporary_store import TemporaryStore
 from tiny_qwen3 import INSTRUCTION, make_causal, make_encoder, reference_of
 
 from skillarena.conf.errors import ConfigError, LibraryError
@@ -111,6 +112,7 @@ class TableParts:
     library = SkillLibrary(tuple(Skill(name, name, f"about {name}", f"body {name}") for name in "abcde"))
 
     def __init__(self) -> None:
+        self.indexes = TemporaryStore()
         cosines = {"a": 0.6, "b": 0.8, "c": 1.0, "d": 0.0, "e": 0.28}
         self.embedder = self.reranker = Table(
             {f"{n} | about {n} | body {n}": [x, round((1 - x * x) ** 0.5, 6)] for n, x in cosines.items()},
