@@ -6,11 +6,20 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from py4j.java_gateway import GatewayClient, GatewayConnection, GatewayParameters, JavaGateway, JavaMember
+from py4j.java_gateway import (
+    GatewayClient,
+    GatewayConnection,
+    GatewayParameters,
+    JavaGateway,
+    JavaMember,
+    JavaObject,
+)
 from py4j.protocol import (
     CALL_COMMAND_NAME,
     END_COMMAND_PART,
     ERROR_ON_SEND,
+    MEMORY_COMMAND_NAME,
+    MEMORY_DEL_SUBCOMMAND_NAME,
     Py4JNetworkError,
     get_return_value,
     is_fatal_error,
@@ -72,6 +81,14 @@ def begin(method: JavaMember) -> Callable[[], Any]:
     client: _OnceClient = method.gateway_client
     connection = client.begin(CALL_COMMAND_NAME + method.command_header + END_COMMAND_PART)
     return lambda: get_return_value(client.answer(connection), client, method.target_id, method.name)
+
+
+def release(java_object: JavaObject) -> None:
+    """Let Java forget an object. Raises ``Py4JNetworkError``, which py4j's own way to do it would keep to itself."""
+    client: _OnceClient = java_object._gateway_client
+    client.send_command(
+        f"{MEMORY_COMMAND_NAME}{MEMORY_DEL_SUBCOMMAND_NAME}{java_object._target_id}\n{END_COMMAND_PART}"
+    )
 
 
 def connect(port: int, token: str, deadline_s: float) -> JavaGateway:

@@ -135,7 +135,7 @@ class World:
             problem = interface.load(scene.task, scene.variation, scene.simplifications, gold)
             found = interface.agentInterface()
             self._game = found.get()
-            self._simulator.gateway.detach(found)
+            _release(found)
         self._score, self._completed = 0, False
         self._valid_actions = None
         if problem:
@@ -149,32 +149,31 @@ class World:
         """
         result = self._game.step(action)
         observation, score, completed = str(result)[1:-1].rsplit(",", 2)  # a tuple, in one call instead of three
-        self._simulator.gateway.detach(result)
+        _release(result)
         self._score, self._completed = round(100 * float(score)), completed == "true"
         return observation or _NO_ANSWER
 
     def _forget_game(self) -> None:
         if self._game is not None:
-            self._simulator.gateway.detach(self._game)
+            _release(self._game)
             self._game = None
 
     def _idle_interface(self) -> Any:
         """The simulator, once the listing that nobody asked for has ended."""
         if self._listing is not None:
             listing, self._listing = self._listing, None
-            self._simulator.gateway.detach(listing())
+            _release(listing())
         return self._simulator.interface
 
     def _strings(self, java_list: Any) -> list[str]:
         """A Java list of strings in Python, in few and small answers."""
-        gateway, java_string, _ = self._simulator
         strings: list[str] = []
         size = java_list.size()
         for start in range(0, size, _STRINGS_AN_ANSWER):
             part = java_list.subList(start, min(start + _STRINGS_AN_ANSWER, size))
-            strings += java_string.join("\n", part).split("\n")
-            gateway.detach(part)
-        gateway.detach(java_list)
+            strings += self._simulator.java_string.join("\n", part).split("\n")
+            _release(part)
+        _release(java_list)
         return strings
 
     @contextlib.contextmanager
@@ -230,6 +229,12 @@ def _isolated(gateway: JavaGateway, simulator_jar: Path) -> _Simulator:
     for temporary in (url, urls, parent, loader, interface_class):
         gateway.detach(temporary)
     return simulator
+
+
+def _release(java_object: Any) -> None:
+    from skillarena.envs.scienceworld_gateway import release
+
+    release(java_object)
 
 
 def jar() -> Path:
