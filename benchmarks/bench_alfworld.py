@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -35,6 +34,7 @@ from typing import Annotated
 
 import psutil
 import typer
+from alfworld_games import official
 from harness import REPEATS, Result, interleaved, machine, ratio, report, seconds
 from stock_alfworld import StockGames, stock_alfworld
 
@@ -89,12 +89,12 @@ def measure(tasks: Sequence[Task], size: Size) -> Iterator[Result]:
 
 
 def _part() -> str:
-    return "alfworld" if os.environ.get("ALFWORLD_DATA") else "alfworld, generated games"
+    return "alfworld" if official() else "alfworld, generated games"
 
 
 def _tasks() -> list[Task]:
     """Games of all splits in turn, and of all types in turn."""
-    splits = OFFICIAL if os.environ.get("ALFWORLD_DATA") else GENERATED
+    splits = OFFICIAL if official() else GENERATED
     by_split = [AlfworldBenchmark(split=split, allow_partial=True).tasks() for split in splits]
     return [task for turn in zip_longest(*by_split) for task in turn if task is not None]
 

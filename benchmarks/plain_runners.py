@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 import sys
 import threading
 import time
@@ -20,6 +19,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import asdict
 
+from alfworld_games import official
 from slow_provider import END_TOKENS
 from uneven_episodes import Episode, Load
 
@@ -32,7 +32,7 @@ from skillarena.orchestration.backbones.openai_compatible import OpenAICompatibl
 from skillarena.orchestration.guarded_env import EnvLane, GuardedEnv
 from skillarena.selectors.interface import Selection
 
-SPLIT = "valid_seen" if os.environ.get("ALFWORLD_DATA") else "generated_seen"
+SPLIT = "valid_seen" if official() else "generated_seen"
 _DEADLINE_S = 600.0
 Unit = tuple[Task, int]
 """A task and the seed of its cell."""
