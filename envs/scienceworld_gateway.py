@@ -33,8 +33,23 @@ class _OnceClient(GatewayClient):  # type: ignore[misc]  # py4j has no types
     """Sends every call once, over one connection.
 
     The stock client sends a call again after an empty answer, which could play an action twice, and reports a late
-    answer as a nameless error.
+    answer as a nameless error. It also closes the connections that wait for an answer.
     """
+
+    def __init__(self, parameters: GatewayParameters) -> None:
+        super().__init__(gateway_parameters=parameters)
+        self._made: list[GatewayConnection] = []
+
+    def close(self) -> None:
+        """Close every connection; a caller who waits on one gets ``Py4JNetworkError``."""
+        self.deque.clear()
+        while self._made:
+            self._made.pop().close()
+
+    def _create_connection(self) -> GatewayConnection:
+        connection = super()._create_connection()
+        self._made.append(connection)
+        return connection
 
     def send_command(self, command: str, retry: bool = False, binary: bool = False) -> str:
         """The answer to one command. Raises ``Py4JNetworkError`` when it is late or the connection is gone."""
@@ -109,5 +124,5 @@ def connect(port: int, token: str, deadline_s: float) -> JavaGateway:
         enable_memory_management=False,
     )
     gateway = JavaGateway(gateway_parameters=parameters)
-    gateway.set_gateway_client(_OnceClient(gateway_parameters=parameters))
+    gateway.set_gateway_client(_OnceClient(parameters))
     return gateway

@@ -63,6 +63,7 @@ class Jvm:
         """Worlds that use the process now."""
         self.spare: dict[float, list[Any]] = {}
         """Simulators of closed worlds by their deadline: a new world takes one over, for none can be unloaded."""
+        self._gateways: list[JavaGateway] = []
         self._final_words = ""
         self._ending = threading.Lock()
         self._owner = os.getpid()
@@ -104,10 +105,12 @@ class Jvm:
         return self._owner == os.getpid() and self._process.poll() is None
 
     def connect(self, deadline_s: float) -> JavaGateway:
-        """A new connection whose every answer may take ``deadline_s`` seconds."""
+        """A new connection whose every answer may take ``deadline_s`` seconds; the end of the process closes it."""
         from skillarena.envs.scienceworld_gateway import connect
 
-        return connect(self.port, self._token, deadline_s)
+        gateway = connect(self.port, self._token, deadline_s)
+        self._gateways.append(gateway)
+        return gateway
 
     def last_words(self) -> str:
         """The last line the process wrote about its troubles, or an empty string."""
@@ -126,6 +129,8 @@ class Jvm:
                 self._process.wait(_KILL_SECONDS)
             except subprocess.TimeoutExpired:
                 logger.error("ScienceWorld's Java process %d does not end", self.pid)
+            while self._gateways:
+                self._gateways.pop().close(keep_callback_server=True)
             self.close_pipes()
             self._final_words = self._last_line()
             self._errors.close()

@@ -125,6 +125,8 @@ class World:
                     self._idle_interface()
                     self._forget_game()
                 self._spare.append(self._simulator)
+        if self._broken:
+            self._simulator.gateway.close(keep_callback_server=True)
         self._closed = True
         give_back(self._jvm)
 

@@ -6,6 +6,7 @@ import time
 import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -208,11 +209,7 @@ def test_checkpoints_of_its_make_run_from_end_to_end(tmp_path: Path) -> None:
     embedder = SentenceTransformerEmbedder(**{**shipped["embedder"], **here, "model": str(encoder)})
     reranker = Qwen3Reranker(**{**shipped["reranker"], **here, "model": str(causal), "reference": known})
 
-    class Parts:
-        library = SKILLS
-
-    parts: Any = Parts()
-    parts.embedder, parts.reranker = embedder, reranker
+    parts: Any = SimpleNamespace(library=SKILLS, embedder=embedder, reranker=reranker, indexes=TemporaryStore())
     selection = select(parts, HOT_MUG, recall=4, top_k=2)
 
     tokenizer, network = AutoTokenizer.from_pretrained(encoder), Qwen3Model.from_pretrained(encoder).eval()

@@ -27,7 +27,7 @@ POINTS = 72
 
 def picture(selection: Selection, goal: str = "put a hot mug in cabinet") -> ElementTree.Element:
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", UserWarning)
         return ElementTree.fromstring(draw(case_study(selection, goal, "skillreranker"), "svg"))
 
 
@@ -98,7 +98,7 @@ def test_no_text_lies_over_another_or_outside_of_the_picture(case: str) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_a_picture_can_be_a_png_without_a_warning(case: str) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", UserWarning)
         assert draw(case_study(CASES[case], "goal", "m"), "png").startswith(b"\x89PNG")
 
 
