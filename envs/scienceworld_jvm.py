@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillarena.conf.errors import EnvError
 from skillarena.envs.java import find_java
+from skillarena.envs.scienceworld_quick import quick_jar
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -64,6 +65,7 @@ class Jvm:
         self.spare: dict[float, list[Any]] = {}
         """Simulators of closed worlds by their deadline: a new world takes one over, for none can be unloaded."""
         self._gateways: list[JavaGateway] = []
+        self._quick_written = False
         self._final_words = ""
         self._ending = threading.Lock()
         self._owner = os.getpid()
@@ -111,6 +113,20 @@ class Jvm:
         gateway = connect(self.port, self._token, deadline_s)
         self._gateways.append(gateway)
         return gateway
+
+    def class_path(self, simulator: Path) -> list[Path]:
+        """The archives that a world's classes come from; see ``scienceworld_quick``. Raises ``EnvError``."""
+        if (content := quick_jar(simulator)) is None:
+            return [simulator]
+        quick = Path(self._folder.name) / "quick.jar"
+        with _lock:
+            if not self._quick_written:
+                try:
+                    quick.write_bytes(content)
+                except OSError as error:
+                    raise EnvError(f"cannot write {quick}: {error}", "make room, or set TMPDIR") from error
+                self._quick_written = True
+        return [quick, simulator]
 
     def last_words(self) -> str:
         """The last line the process wrote about its troubles, or an empty string."""

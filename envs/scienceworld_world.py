@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -60,7 +60,8 @@ class World:
                 try:
                     self._simulator: _Simulator = self._spare.pop()
                 except IndexError:
-                    self._simulator = _isolated(self._jvm.connect(deadline_s), simulator_jar)
+                    class_path = self._jvm.class_path(simulator_jar)
+                    self._simulator = _isolated(self._jvm.connect(deadline_s), class_path)
         except BaseException:
             give_back(self._jvm)
             raise
@@ -218,17 +219,17 @@ class _Simulator(NamedTuple):
     interface: Any
 
 
-def _isolated(gateway: JavaGateway, simulator_jar: Path) -> _Simulator:
+def _isolated(gateway: JavaGateway, class_path: Sequence[Path]) -> _Simulator:
     """A simulator whose classes are loaded anew, apart from those of every other."""
     java = gateway.jvm.java
-    url = java.net.URL(simulator_jar.as_uri())
-    urls = gateway.new_array(java.net.URL, 1)
-    urls[0] = url
+    urls = gateway.new_array(java.net.URL, len(class_path))
+    for index, path in enumerate(class_path):
+        urls[index] = java.net.URL(path.as_uri())
     parent = java.lang.ClassLoader.getPlatformClassLoader()
     loader = java.net.URLClassLoader(urls, parent)
     interface_class = loader.loadClass(_INTERFACE)
     simulator = _Simulator(gateway, java.lang.String, interface_class.newInstance())
-    for temporary in (url, urls, parent, loader, interface_class):
+    for temporary in (urls, parent, loader, interface_class):
         gateway.detach(temporary)
     return simulator
 
