@@ -128,13 +128,14 @@ def _table(results: Sequence[Result]) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     for result in results:
         sign = ">=" if result.at_least else "<="
-        bound = "" if result.bound is None else f"{sign} {_number(result.bound)} {result.unit}"
+        bound = "" if result.bound is None else f"{sign} {number(result.bound)} {result.unit}"
         verdict = {True: "reached", False: "MISSED", None: ""}[result.reached]
-        table.add_row(result.part, result.name, f"{_number(result.value)} {result.unit}", bound, verdict)
+        table.add_row(result.part, result.name, f"{number(result.value)} {result.unit}", bound, verdict)
     return table
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Three digits, or all before the point."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 

@@ -32,7 +32,7 @@ def nearest(
     ends = np.linspace(0, len(vectors), blocks + 1, dtype=np.intp).tolist()
     found, products = [], []
     for start, end in pairwise(ends):
-        block = np.ascontiguousarray((vectors[start:end] @ queries.T).T)  # quicker than queries @ vectors.T
+        block = _products(vectors[start:end], queries)
         best = greatest(block, min(count, end - start))
         found.append(best + start)
         products.append(np.take_along_axis(block, best, axis=1))
@@ -41,6 +41,12 @@ def nearest(
         best = greatest(values, count)
         rows, values = np.take_along_axis(rows, best, axis=1), np.take_along_axis(values, best, axis=1)
     return rows, values
+
+
+def _products(vectors: NDArray[np.float32], queries: NDArray[np.float32]) -> NDArray[np.float32]:
+    if len(queries) == 1:
+        return (vectors @ queries[0])[None]
+    return np.ascontiguousarray((vectors @ queries.T).T)  # quicker than queries @ vectors.T
 
 
 def greatest(values: NDArray[np.float32], count: int) -> NDArray[np.intp]:
