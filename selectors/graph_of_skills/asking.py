@@ -59,8 +59,8 @@ def read_object(text: str, form: type[Form]) -> Form:
     try:
         _, end = json.JSONDecoder().raw_decode(answer, start)
         return form.model_validate_json(answer[start:end])
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise MalformedAnswerError(f"its JSON is broken ({error})") from error
     except ValidationError as error:
         problems = (f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()[:3])
         raise MalformedAnswerError("; ".join(problems)) from error
+    except (ValueError, RecursionError) as error:  # Python also refuses numbers of thousands of digits
+        raise MalformedAnswerError(f"its JSON is broken ({error})") from error

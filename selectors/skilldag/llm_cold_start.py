@@ -186,5 +186,5 @@ def _json(text: str, cut: bool) -> Any:
     fenced = _FENCE.match(bare)
     try:
         return json.loads(fenced[1] if fenced else bare)
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         raise ValueError("it is no JSON") from None
