@@ -27,7 +27,7 @@ from skillarena.orchestration.jobs import EpisodeJob
 from skillarena.orchestration.serving.fleet import Fleet
 from skillarena.orchestration.settings import ClusterSettings
 from skillarena.orchestration.trajectory import Trajectory
-from skillarena.orchestration.workers import RolloutWorker
+from skillarena.orchestration.workers import Played, RolloutWorker
 from skillarena.selectors.interface import Selection
 
 pytestmark = [pytest.mark.vllm, pytest.mark.timeout(900)]
@@ -97,8 +97,8 @@ def jobs(cache: str, max_turns: int) -> list[EpisodeJob]:
 
 
 def trajectory_of(answer: Any) -> Trajectory:
-    assert isinstance(answer.result, Trajectory), answer.result
-    return answer.result
+    assert isinstance(answer.result, Played), answer.result
+    return answer.result.trajectory
 
 
 def address(fleet: Fleet) -> str:
