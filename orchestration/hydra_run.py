@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -58,8 +59,10 @@ def main(arguments: Sequence[str], action: Callable[[Sequence[Settings]], int], 
             hydra_main(version_base="1.3", config_path=str(CONF_DIR), config_name="config")(act)()
         except (HydraException, OmegaConfBaseException) as error:
             codes.append(print_error(explained(error)))
-        except ValueError as error:  # Hydra's word for flags and groups that do not go together
-            codes.append(print_error(ConfigError(str(error), "see `skillarena run --help`")))
+        except (ValueError, RecursionError, OSError) as error:
+            if isinstance(error, OSError) and error.errno != errno.ENAMETOOLONG:
+                raise
+            codes.append(print_error(_unreadable(error)))
     return max(codes)
 
 
@@ -113,6 +116,8 @@ def compose(overrides: Sequence[str], config_dir: Path | None = None) -> Setting
             return settings_from(hydra_compose("config", overrides=[*more, *overrides]))
     except (HydraException, OmegaConfBaseException) as error:
         raise explained(error) from error
+    except (ValueError, RecursionError, OSError) as error:
+        raise _unreadable(error) from error
 
 
 def settings_from(config: DictConfig) -> Settings:
@@ -159,6 +164,12 @@ def explained(error: Exception) -> ConfigError:
         return ConfigError(f"cannot read the override {override!r}", "write KEY=VALUE; quote lists: 'KEY=[a,b]'")
     first = re.sub(r"\s*\n\s*", "; ", texts[0])[:300] if texts else type(error).__name__
     return ConfigError(first, "see `skillarena run --help` for keys and `skillarena run --hydra-help` for the syntax")
+
+
+def _unreadable(error: Exception) -> ConfigError:
+    """What Hydra lets through: flags that do not go together, choices that are no name, absurd lengths and depths."""
+    fix = "write KEY=VALUE and GROUP=CHOICE; see `skillarena run --help`"
+    return ConfigError(f"cannot read the overrides: {str(error)[:300]}", fix)
 
 
 def _unknown_key(path: str) -> ConfigError:

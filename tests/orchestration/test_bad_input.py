@@ -9,6 +9,9 @@ import pytest
 from command import run_command
 from stub_server import StubServer
 
+from skillarena.conf.errors import ConfigError
+from skillarena.orchestration.hydra_run import compose
+
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
@@ -114,3 +117,10 @@ def test_a_wrong_key_is_refused_without_being_repeated(cache: Path, tmp_path: Pa
 def test_java_missing(cache: Path, tmp_path: Path) -> None:
     text = refuse(cache, tmp_path, "benchmark=scienceworld", "benchmark.limit=1", "benchmark.java=/no/such/java")
     assert "needs Java: /no/such/java" in text
+
+
+@pytest.mark.parametrize("override", ["selector=null", "seed=" + "9" * 5000, "selector=vector" + "x" * 300])
+def test_overrides_that_hydra_itself_stumbles_over_are_told_in_one_line(override: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        compose([override])
+    assert len(str(caught.value)) < 2500
