@@ -138,11 +138,12 @@ class _Profile:
         self._profiler.disable()
 
     def finish(self) -> None:
-        stats = pstats.Stats(self._profiler).get_stats_profile()
-        places = pstats.Stats(self._profiler).stats  # type: ignore[attr-defined]  # the only way to the files
-        whole = stats.total_tt
-        own = {f"{Path(file).name}:{line} {name}": row[2] / whole for (file, line, name), row in places.items()}
-        self.found = dict(sorted(own.items(), key=lambda item: -item[1]))
+        stats = pstats.Stats(self._profiler)
+        own: Counter[str] = Counter()
+        for (file, line, name), row in stats.stats.items():  # type: ignore[attr-defined]  # the only way to the files
+            own[f"{Path(file).name}:{line} {name}"] += row[2]
+        whole = sum(own.values())
+        self.found = {name: seconds / whole for name, seconds in own.most_common()}
 
 
 @contextmanager

@@ -30,9 +30,10 @@ def main(
     suites: Annotated[list[str] | None, typer.Argument(help="Some of them; all without it.")] = None,
 ) -> None:
     """Print a table for each suite, and the machine it ran on."""
-    for file in sorted(folder.glob("*.json")):
-        if suites and file.stem not in suites:
-            continue
+    files = [file for file in sorted(folder.glob("*.json")) if not suites or file.stem in suites]
+    if not files:
+        raise typer.BadParameter(f"there are no such results in {folder}; `make bench` writes them")
+    for file in files:
         found = orjson.loads(file.read_bytes())
         where = found["machine"]
         about = (

@@ -191,9 +191,11 @@ def load(paths: Sequence[Path]) -> Archive:
         else:
             copies.setdefault(cell.id, []).append(cell)
     if not copies:
+        below = [str(cells.parent) for path in paths for cells in sorted(path.glob("*/cells"))]
+        example = " or ".join(below[:3]) or "outputs"
         raise DataError(
             "there is no cell to report on: " + ("; ".join(problems[:3]) or "no path was given"),
-            "give an output folder of `skillarena run`, for example outputs, a cell's folder, or a file of its sweeps",
+            f"give an output folder of `skillarena run` ({example}), a cell's folder, or a file of its sweeps",
         )
     cells = [max(same, key=_fullness) for same in copies.values()]
     for shown in cells:
