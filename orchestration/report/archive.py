@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -191,8 +192,7 @@ def load(paths: Sequence[Path]) -> Archive:
         else:
             copies.setdefault(cell.id, []).append(cell)
     if not copies:
-        below = [str(cells.parent) for path in paths for cells in sorted(path.glob("*/cells"))]
-        example = " or ".join(below[:3]) or "outputs"
+        example = " or ".join(_outputs_below(paths)[:3]) or "for example outputs"
         raise DataError(
             "there is no cell to report on: " + ("; ".join(problems[:3]) or "no path was given"),
             f"give an output folder of `skillarena run` ({example}), a cell's folder, or a file of its sweeps",
@@ -202,6 +202,14 @@ def load(paths: Sequence[Path]) -> Archive:
         problems += _left_out(shown, copies[shown.id])
         problems += _damage(shown)
     return Archive(tuple(sorted(cells, key=lambda cell: (cell.name, cell.id))), tuple(problems))
+
+
+def _outputs_below(paths: Sequence[Path]) -> list[str]:
+    found: list[str] = []
+    for path in paths:
+        with suppress(OSError):  # a word that can be no path
+            found += [str(cells.parent) for cells in sorted(path.glob("*/cells"))]
+    return found
 
 
 def _fullness(cell: ArchivedCell) -> tuple[int, int, float, str]:

@@ -176,3 +176,10 @@ def test_a_folder_with_episodes_and_no_configuration_is_a_problem(tmp_path: Path
 def test_a_word_that_can_be_no_path_is_a_cell_that_is_not_there() -> None:
     with pytest.raises(DataError, match="no cell to report on"):
         load([Path("a" * 300)])
+
+
+def test_a_folder_that_only_holds_output_folders_names_them(tmp_path: Path) -> None:
+    (tmp_path / "demo" / "cells").mkdir(parents=True)
+    with pytest.raises(DataError) as caught:
+        load([tmp_path])
+    assert f"({tmp_path / 'demo'})" in str(caught.value)
