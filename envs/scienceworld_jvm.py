@@ -185,7 +185,12 @@ class Jvm:
                     "check jvm_heap_mb and java, and the variables JAVA_TOOL_OPTIONS and JDK_JAVA_OPTIONS",
                 )
             said += piece
-        port, token = said.decode("ascii").split("\n")[:2]
+        port, token = said.decode("utf-8", "replace").split("\n")[:2]
+        if not port.isdecimal():
+            raise EnvError(
+                f"Java wrote {port[:100]!r} where its port was expected",
+                "leave out of JAVA_TOOL_OPTIONS and JDK_JAVA_OPTIONS what writes to the standard output",
+            )
         return int(port), token
 
     def _discard_output(self) -> None:

@@ -84,6 +84,12 @@ def test_java_that_ends_at_once_is_reported_with_its_reason(tmp_path: Path) -> N
         Jvm(JvmOptions(java, 256, 20.0))
 
 
+def test_java_that_is_told_to_say_something_else_first_is_reported_with_that(tmp_path: Path) -> None:
+    java = script(tmp_path, "echo '[info] Using Serial'", "echo more", "sleep 5")
+    with pytest.raises(EnvError, match=r"'\[info\] Using Serial' where its port was expected"):
+        Jvm(JvmOptions(java, 256, 20.0))
+
+
 @pytest.mark.slow
 def test_environments_of_a_process_share_one_java_process_until_the_last_closes(tmp_path: Path) -> None:
     assert not java_processes(os.getpid())
