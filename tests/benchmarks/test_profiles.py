@@ -30,6 +30,6 @@ def test_alfworld_is_profiled_where_it_is_played(tmp_path: Path, monkeypatch: py
         assert sum(found.values()) == pytest.approx(1)
 
 
-def test_the_driver_is_profiled_without_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loop_of_the_sweep_is_in_the_drivers_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profiles, "_UNITS", 500)
     assert any(name.startswith("sweep.py") for name in profiles.driver())
