@@ -68,12 +68,15 @@ def alfworld_step() -> Shares:
 
 def alfworld_reset() -> Shares:
     """Games whose translations are nowhere."""
-    with TemporaryDirectory() as empty, _profiled(time.perf_counter) as shares:
-        with closing(bench_alfworld._env(cache=Path(empty))) as env:
-            for task in bench_alfworld._tasks()[:_GAMES]:
-                shares.go_on()
-                env.reset(task)
-                shares.pause()
+    with (
+        TemporaryDirectory() as empty,
+        closing(bench_alfworld._env(cache=Path(empty))) as env,
+        _profiled(time.perf_counter) as shares,
+    ):
+        for task in bench_alfworld._tasks()[:_GAMES]:
+            shares.go_on()
+            env.reset(task)
+            shares.pause()
     return shares.found
 
 
