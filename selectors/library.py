@@ -26,6 +26,8 @@ from skillarena.selectors.skill_file import MAX_BYTES, SkillFileError, make_skil
 
 BUNDLED = "bundled"
 """Path word for the project's own library."""
+POOLS = (".jsonl", ".jsonl.gz", ".jsonl.xz")
+"""Endings of pools."""
 _ON_REJECTION = ("list", "stop")
 _MOST_LISTED = 5
 
@@ -159,7 +161,7 @@ def _read(path: str | Path) -> Iterator[Skill | Rejection]:
         return _read_tree(path)
     if path.suffix == ".md":
         return iter([_read_document(path, path.resolve().parent.name if _is_skill_file(path.name) else path.stem)])
-    if path.name.endswith((".jsonl", ".jsonl.gz", ".jsonl.xz")) and path.is_file():
+    if path.name.endswith(POOLS) and path.is_file():
         return _read_pool(path)
     raise LibraryError(
         f"{str(path)!r} is no skill file", "name a folder, a .md file or a .jsonl, .jsonl.gz or .jsonl.xz pool"
@@ -225,7 +227,7 @@ def _read_pool(path: Path) -> Iterator[Skill | Rejection]:
     source = _shown(path)
     number = 0
     try:
-        with _open_pool(path) as file:
+        with open_pool(path) as file:
             while line := file.readline(MAX_BYTES + 1):
                 number += 1
                 if len(line) > MAX_BYTES:
@@ -240,7 +242,8 @@ def _read_pool(path: Path) -> Iterator[Skill | Rejection]:
         ) from error
 
 
-def _open_pool(path: Path) -> BufferedIOBase:
+def open_pool(path: Path) -> BufferedIOBase:
+    """A pool's bytes, unpacked as its name says."""
     if path.suffix == ".gz":
         return gzip.open(path)
     return lzma.open(path) if path.suffix == ".xz" else path.open("rb")
