@@ -15,7 +15,7 @@ import yaml
 
 MAX_BYTES = 5_000_000
 """Largest document that is read; real ones rarely pass 100 kB."""
-_MAX_YAML_CHARS = 16_384
+MAX_YAML_CHARS = 16_384
 """More front matter than this is read entry by entry."""
 
 _NAME_KEYS = ("name", "slug", "title", "display_name", "displayname")
@@ -164,7 +164,7 @@ def _read_yaml(block: str) -> dict[str, str] | None:
 
     Only the node tree is made, never objects: tags mean nothing, and an alias is one more reference to the same node.
     """
-    if len(block) > _MAX_YAML_CHARS:
+    if len(block) > MAX_YAML_CHARS:
         return None
     try:
         root = yaml.compose(block, Loader=yaml.BaseLoader)
