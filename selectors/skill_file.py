@@ -21,10 +21,10 @@ MAX_YAML_CHARS = 16_384
 _NAME_KEYS = ("name", "slug", "title", "display_name", "displayname")
 _DESCRIPTION_KEYS = ("description", "summary", "about")
 
-# Control characters that no text needs and YAML forbids, lone surrogates, and the marks that reorder what is shown.
-_UNWANTED = re.compile(
+UNWANTED = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
 )
+"""Control characters that no text needs and YAML forbids, lone surrogates, and the marks that reorder what is shown."""
 _KEY = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:(?=\s|$)")
 _BLOCK_MARKER = re.compile(r"[|>][-+0-9]*(\s|$)")
 _HEADING = re.compile(r"#{1,6}\s+\S")
@@ -102,7 +102,7 @@ def _clean(text: str) -> str:
     """Line feeds only, without invisible control characters."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return _UNWANTED.sub("", text)
+    return UNWANTED.sub("", text)
 
 
 def _one_line(text: str) -> str:
