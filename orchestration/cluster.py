@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import secrets
 import signal
 import socket
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from skillarena.conf.errors import ConfigError, EnvError
+from skillarena.orchestration.api_keys import key_variables
 from skillarena.orchestration.settings import ClusterSettings
 
 _OBJECT_STORE_BYTES = 256 * 1024 * 1024  # jobs and results are small; Ray's default would claim 30 % of the memory
@@ -42,6 +44,8 @@ def connected(settings: ClusterSettings, cpus: int) -> Iterator[None]:
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("RAY_raylet_start_wait_time_s", str(int(settings.start_timeout_s)))
+    if settings.address is None:
+        _keep_to_this_machine()
     import ray
 
     if ray.is_initialized():
@@ -60,6 +64,19 @@ def connected(settings: ClusterSettings, cpus: int) -> Iterator[None]:
             yield
         finally:
             ray.shutdown()
+
+
+def _keep_to_this_machine() -> None:
+    """Let a Ray of our own listen on loopback only and take orders from this process's children only.
+
+    Ray reads this when it is imported. The first variable is what it has for systems on which it never forms clusters;
+    it is the only one that makes all its servers, the workers' included, listen on loopback. The token is a new one for
+    each process and known by inheritance, where Ray would make one that lies in the home folder for good.
+    """
+    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    os.environ.setdefault("RAY_AUTH_MODE", "token")
+    if not {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & set(os.environ):
+        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
 
 
 def _start(cpus: int) -> None:
@@ -140,22 +157,22 @@ def _package(settings: ClusterSettings) -> Iterator[list[str]]:
         yield [str(package), *map(str, own)]
 
 
+def secrets_to_send(settings: ClusterSettings, sections: Sequence[object]) -> dict[str, str]:
+    """The keys that workers are told when they start.
+
+    Those of a Ray of our own inherit the environment and are told nothing. Workers on other machines do not share it;
+    they are told in memory, never by configuration, but Ray's head node sees what they are told.
+    """
+    return {} if settings.address is None else secrets_in(sections)
+
+
 def secrets_in(sections: Sequence[object]) -> dict[str, str]:
     """The API keys that configuration sections name, out of this process's environment.
-
-    Workers on other machines do not share the environment; they are told in memory, never by configuration.
 
     Args:
         sections: plain data; every key ``api_key_env`` in it names a variable. Those not set are left out.
     """
-    found: dict[str, str] = {}
-    for section in sections:
-        if isinstance(section, dict):
-            name = section.get("api_key_env")
-            if isinstance(name, str) and name in os.environ:
-                found[name] = os.environ[name]
-            found |= secrets_in(list(section.values()))
-    return found
+    return {name: os.environ[name] for name in key_variables(list(sections)) if name in os.environ}
 
 
 def living_nodes() -> dict[str, dict[str, float]]:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from skillarena.conf.errors import SkillArenaError
+from skillarena.conf.redaction import without_credentials
 
 EXIT_OK = 0
 EXIT_INCOMPLETE = 1
@@ -46,7 +47,7 @@ def plain(text: object) -> str:
 
 def print_error(error: SkillArenaError) -> int:
     """One message with the fix on standard error; returns the exit code."""
-    print(f"error: {plain(error)}", file=sys.stderr)
+    print(f"error: {plain(without_credentials(str(error)))}", file=sys.stderr)
     return EXIT_MISTAKE
 
 

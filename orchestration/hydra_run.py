@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from skillarena.conf.errors import ConfigError, SkillArenaError, nearest
+from skillarena.conf.redaction import refuse_credentials
 from skillarena.orchestration.console import EXIT_INTERRUPTED, EXIT_OK, print_error
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ def main(arguments: Sequence[str], action: Callable[[Sequence[Settings]], int], 
 
     Returns:
         The exit code (see ``console.py``).
+
+    Raises:
+        ConfigError: an override holds a password.
     """
     from hydra import main as hydra_main
     from hydra.errors import HydraException
@@ -41,6 +45,7 @@ def main(arguments: Sequence[str], action: Callable[[Sequence[Settings]], int], 
     os.environ["HYDRA_FULL_ERROR"] = "1"  # makes Hydra raise, where it would print a part and exit with 1
     _register_launcher()
     codes = [EXIT_OK]
+    _check_overrides(arguments)  # before Hydra prints or keeps any
 
     def act(configs: DictConfig | list[DictConfig]) -> None:
         """One configuration from Hydra's own launchers, all of a sweep at once from ours."""
@@ -62,6 +67,13 @@ def main(arguments: Sequence[str], action: Callable[[Sequence[Settings]], int], 
         except (ValueError, RecursionError, OSError) as error:
             codes.append(print_error(_unreadable(error)))
     return max(codes)
+
+
+def _check_overrides(arguments: Sequence[str]) -> None:
+    """Raises ``ConfigError`` for a URL with a password in it."""
+    for argument in arguments:
+        name, _, value = argument.partition("=")
+        refuse_credentials(value or name, name.lstrip("+~") if value else "the command line")
 
 
 def _options_of_swept_choices(arguments: Sequence[str]) -> list[str]:
@@ -108,6 +120,7 @@ def compose(overrides: Sequence[str], config_dir: Path | None = None) -> Setting
     from omegaconf.errors import OmegaConfBaseException
 
     _register_launcher()
+    _check_overrides(overrides)
     try:
         with initialize_config_dir(str(CONF_DIR), version_base="1.3", job_name="skillarena"):
             more = [f"hydra.searchpath=[file://{config_dir.absolute()}]"] if config_dir else []

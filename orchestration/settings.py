@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,6 +12,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from skillarena.conf.errors import ConfigError, nearest
+from skillarena.conf.redaction import holds_credentials, refuse_credentials
 from skillarena.orchestration.agent_settings import AgentSettings
 
 PARTS = ("benchmark", "library", "embedder", "reranker", "parser", "llm", "selector", "backbone")
@@ -80,6 +80,8 @@ class RunSettings(_Frozen):
     retry_wait_s: float = Field(2.0, ge=0, le=3600)
     episode_timeout_s: float = Field(1800.0, gt=0)
     selection_timeout_s: float = Field(14400.0, gt=0)
+    stall_timeout_s: float = Field(900.0, gt=0)
+    max_lost_in_a_row: int | None = Field(5, ge=1)
     on_cell_error: Literal["continue", "stop"] = "continue"
     bootstrap_resamples: int = Field(10_000, ge=100, le=1_000_000)
     progress_every_s: float = Field(10.0, gt=0)
@@ -119,7 +121,7 @@ class TrackingSettings(_Frozen):
     @classmethod
     def _no_credentials(cls, uri: str | None) -> str | None:
         """Configurations are written to disk and uploaded, so they must not hold passwords."""
-        if uri and re.search(r"//[^/?#]*@|[?&](password|token|key|secret)=", uri, re.IGNORECASE):
+        if uri and holds_credentials(uri):
             raise ValueError(
                 "must hold no password; set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD,"
                 " or leave tracking.uri out and set MLFLOW_TRACKING_URI"
@@ -220,9 +222,11 @@ def validate(raw: Mapping[str, Any]) -> Settings:
     """Turn a resolved configuration into settings.
 
     Raises:
-        ConfigError: listing every unknown key (with the nearest known one) and every value out of range.
+        ConfigError: listing every unknown key (with the nearest known one) and every value out of range; or naming a
+            key whose URL holds a password.
     """
     _check_numbers(raw, "")
+    refuse_credentials(raw)
     try:
         settings = Settings.model_validate(dict(raw))
     except ValidationError as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from skillarena.conf.errors import ConfigError, TrackingError
+from skillarena.conf.redaction import without_credentials
 from skillarena.orchestration.settings import TrackingSettings
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SQLITE = "sqlite:///"
 _PAGE = 500  # runs
-
+_LONGEST_LINE = 300
 
 _AWAY = "check tracking.uri, or set tracking.enabled=false and run `skillarena sync` later"
 _OUTDATED = "save a copy of the database, run `mlflow db upgrade` with its address, then `skillarena sync`"
@@ -88,10 +88,15 @@ def connect(settings: TrackingSettings, output_dir: str) -> tuple[MlflowClient, 
         artifacts = (Path(output_dir).absolute() / "mlartifacts").as_uri() if local else None
         return client, str(client.create_experiment(settings.experiment, artifact_location=artifacts))
     except (MlflowException, OSError) as error:
-        raise TrackingError(
-            f"tracking store {redacted(uri)} does not answer: {first_line(error)}",
-            _OUTDATED if "database schema" in str(error) else _AWAY,
-        ) from error
+        raise no_answer(uri, error) from error
+
+
+def no_answer(uri: str, error: BaseException) -> TrackingError:
+    """What to tell of a store that cannot be reached or opened."""
+    return TrackingError(
+        f"tracking store {redacted(uri)} does not answer: {first_line(error)}",
+        _OUTDATED if "database schema" in str(error) else _AWAY,
+    )
 
 
 def make_sqlite_store(uri: str) -> None:
@@ -138,13 +143,10 @@ def search_runs(client: MlflowClient, experiment_ids: list[str], filter_string: 
 
 def redacted(uri: str) -> str:
     """A URI without user name, password and query."""
-    uri = uri.partition("?")[0]
-    scheme, separator, rest = uri.partition("://")
-    host = rest.rpartition("@")[2] if "@" in rest.partition("/")[0] else rest
-    return f"{scheme}{separator}{host}"
+    return without_credentials(uri).partition("?")[0]
 
 
 def first_line(error: BaseException) -> str:
     """What an error of the store says, short and without credentials."""
-    line = (str(error).splitlines() or [type(error).__name__])[0][:300]
-    return re.sub(r"//[^/@\s]*@", "//", line)  # client libraries quote URLs with the credentials in them
+    line = (str(error).splitlines() or [type(error).__name__])[0]
+    return without_credentials(line)[:_LONGEST_LINE]  # client libraries quote URLs with the credentials in them

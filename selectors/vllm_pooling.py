@@ -9,10 +9,12 @@ from typing import Any
 
 import httpx
 import numpy as np
+import orjson
 import tenacity
 from numpy.typing import NDArray
 
 from skillarena.conf.errors import ConfigError, ModelHostLost, RerankerError
+from skillarena.conf.redaction import body_without_key, without_key
 from skillarena.selectors.checkpoint import find_checkpoint
 from skillarena.selectors.measure import offline
 from skillarena.selectors.options import check_counts, check_optional_counts
@@ -113,21 +115,24 @@ class VllmPoolingReranker:
     def _proved(self) -> _Server:
         with offline():
             tokenizer = load_prompt_tokenizer(self._checkpoint, self._prompt, self._max_length, self.identity)
+            key = self._key()
+            headers = {"Authorization": f"Bearer {key}"} if key else {}
+            client = httpx.Client(base_url=self._url, headers=headers, timeout=self._timeout, trust_env=False)
             server = _Server(
-                self._client(), tokenizer, self._served_name, self._batch_size, self._max_length, self._max_retries
+                client, key, tokenizer, self._served_name, self._batch_size, self._max_length, self._max_retries
             )
             server.check()
         prove(server.logits, self._reference, self.identity)
         return server
 
-    def _client(self) -> httpx.Client:
-        key = os.environ.get(self._api_key_env) if self._api_key_env else None
-        if self._api_key_env and not key:
+    def _key(self) -> str:
+        key = os.environ.get(self._api_key_env, "").strip() if self._api_key_env else ""
+        if self._api_key_env and not (key and key.isascii() and key.isprintable()):
             raise RerankerError(
-                f"the environment variable {self._api_key_env} is not set", "set it to the key of the server"
+                f"the environment variable {self._api_key_env} is not set, or holds characters that no key has",
+                "set it to the key of the server",
             )
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        return httpx.Client(base_url=self._url, headers=headers, timeout=self._timeout, trust_env=False)
+        return key
 
 
 class _Server:
@@ -136,6 +141,7 @@ class _Server:
     def __init__(
         self,
         client: httpx.Client,
+        key: str,
         tokenizer: PromptTokenizer,
         model: str,
         batch_size: int,
@@ -143,6 +149,7 @@ class _Server:
         max_retries: int,
     ) -> None:
         self._client = client
+        self._key = key
         self._tokenizer = tokenizer
         self._model = model
         self._batch_size = batch_size
@@ -201,22 +208,24 @@ class _Server:
         try:
             response = self._client.request(method, path, json=body)
         except httpx.TransportError as error:
-            raise _TryAgain(f"{type(error).__name__} {error}") from error
+            raise _TryAgain(f"{type(error).__name__} {without_key(str(error), self._key)}") from None  # has the key
+        content = body_without_key(response.content, self._key)
+        shown = without_key(content.decode("utf-8", "replace"), self._key)[:_SHOWN]
         if response.status_code in _PASSING:
-            raise _TryAgain(f"status {response.status_code}: {response.text[:_SHOWN]}")
+            raise _TryAgain(f"status {response.status_code}: {shown}")
         if not response.is_success:
             raise RerankerError(
-                f"{self._client.base_url}{path} refuses with status {response.status_code}: {response.text[:_SHOWN]}",
+                f"{self._client.base_url}{path} refuses with status {response.status_code}: {shown}",
                 "check reranker.base_url, reranker.api_key_env, and that the server runs with --runner pooling",
             )
         try:
-            answer = response.json()
+            answer = orjson.loads(content)
             if isinstance(answer["data"], list):
                 return dict(answer)
         except (ValueError, TypeError, KeyError):
             pass
         raise RerankerError(
-            f"{self._client.base_url}{path} answers with something else than vLLM does: {response.text[:_SHOWN]}",
+            f"{self._client.base_url}{path} answers with something else than vLLM does: {shown}",
             "check reranker.base_url",
         )
 
@@ -226,8 +235,11 @@ def _classes(rows: list[dict[str, Any]]) -> str:
 
 
 def _checked_url(base_url: str) -> str:
-    url = httpx.URL(base_url)
-    if url.scheme not in ("http", "https") or not url.host or url.userinfo or url.query:
+    try:
+        url = httpx.URL(base_url)
+    except httpx.InvalidURL:  # its text may be a part of a password
+        url = httpx.URL()
+    if url.scheme not in ("http", "https") or not url.host or url.query or "@" in base_url:
         raise ConfigError(
             "reranker.base_url must be http(s)://HOST:PORT without password and query",
             "set it to the server's address; keys go into reranker.api_key_env",

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import httpx
 
 from skillarena.conf.errors import ConfigError, nearest
+from skillarena.conf.redaction import body_without_key, without_credentials, without_key
 from skillarena.orchestration.backbones.errors import RequestRefused, RetriesExhausted, UnknownModel, WrongKey
 from skillarena.orchestration.backbones.gate import MOST_CONCURRENT, Call, Gate, Gates
 from skillarena.orchestration.backbones.interface import EpisodeContext, Message, Reply, Usage
@@ -183,11 +184,17 @@ class OpenAICompatible:
         return Gates().at(self._base_url, self._max_concurrency)
 
     def _connect(self) -> None:
-        self._client = httpx.Client(
-            timeout=httpx.Timeout(self._timeout_s, connect=self._connect_timeout_s),
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
-            trust_env=self._trust_env,
-        )
+        try:
+            self._client = httpx.Client(
+                timeout=httpx.Timeout(self._timeout_s, connect=self._connect_timeout_s),
+                limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
+                trust_env=self._trust_env,
+            )
+        except (ValueError, ImportError, httpx.InvalidURL) as error:  # not repeated: a proxy may have a password
+            raise ConfigError(
+                f"the proxy that the environment names cannot be used ({type(error).__name__})",
+                "correct HTTP_PROXY, HTTPS_PROXY and ALL_PROXY, or set backbone.trust_env=false",
+            ) from None
 
     def _complete(self, messages: Sequence[Message], episode: EpisodeContext | None, max_retries: int) -> Reply:
         url = f"{self._base_url}/chat/completions"
@@ -250,7 +257,8 @@ class OpenAICompatible:
         except httpx.RequestError as error:
             wasted = spent_in_vain(body["messages"], bytes(received)) if body and received else None
             raise TryAgain(_what_broke(error), wasted=wasted) from None  # the cause holds the request with the key
-        said = "" if response.is_success else explain(bytes(received))
+        content = body_without_key(bytes(received), key)  # before anything of it is read, cut or kept
+        said = "" if response.is_success else self._scrub(explain(content))
         if is_retryable(response.status_code, said):
             reason, pause_s = f"status {response.status_code} ({quote(said)})", self._pause_s(response)
             if response.status_code == 429 or pause_s is not None:
@@ -258,7 +266,7 @@ class OpenAICompatible:
                 raise Throttled(reason)
             raise TryAgain(reason)
         call.replied()
-        return _Response(response.status_code, bytes(received))
+        return _Response(response.status_code, content)
 
     def _pause_s(self, response: httpx.Response) -> float | None:
         """Seconds for which the server asks for peace, cut to the longest wait; None when it does not ask."""
@@ -286,14 +294,13 @@ class OpenAICompatible:
 
     def _scrub(self, text: str) -> str:
         """``text`` from a server without the key, should the server repeat it."""
-        key = os.environ.get(self._api_key_env or "", "").strip()
-        return text.replace(key, "***") if key else text
+        return without_key(text, os.environ.get(self._api_key_env or "", "").strip())
 
 
 def _what_broke(error: httpx.RequestError) -> str:
     if isinstance(error, httpx.TimeoutException):
         return f"a time-out ({type(error).__name__})"
-    return f"a broken connection ({type(error).__name__}: {error})"
+    return f"a broken connection ({type(error).__name__}: {without_credentials(str(error))})"
 
 
 def _request_body(
@@ -309,11 +316,11 @@ def _checked_url(base_url: str) -> str:
     example = "give one such as http://127.0.0.1:8000/v1"
     try:
         url = httpx.URL(base_url)
-    except httpx.InvalidURL as error:
-        raise ConfigError(f"backbone.base_url is no URL ({error})", example) from None
-    if url.userinfo or url.query or url.fragment:  # not repeated in the message: it may hold a password
+    except httpx.InvalidURL:  # its text may be a part of a password
+        raise ConfigError("backbone.base_url is no URL", example) from None
+    if url.userinfo or url.query or url.fragment or "@" in base_url:  # not repeated: it may hold a password
         raise ConfigError(
-            f"backbone.base_url for {url.host} holds a user, password or query",
+            "backbone.base_url holds a user, password or query",
             "put the key into an environment variable and name that in backbone.api_key_env",
         )
     if url.scheme not in ("http", "https") or not url.host:
