@@ -101,7 +101,7 @@ class SkillLibrary:
         if rejected not in _ON_REJECTION:
             hint = nearest(str(rejected), _ON_REJECTION)
             raise ConfigError(f"library.rejected is {rejected!r}{hint}", f"use one of: {', '.join(_ON_REJECTION)}")
-        skills, rejections = _with_unique_ids(item for path in paths for item in _read(path))
+        skills, rejections = read_documents(paths)
         missing = [rejection for rejection in rejections if not rejection.repeat]
         if skills and missing and rejected == "stop":
             raise LibraryError(
@@ -115,6 +115,17 @@ class SkillLibrary:
             )
         library = cls(tuple(skills), tuple(rejections))
         return library if limit is None else cls(library.skills[:limit], library.rejections)
+
+
+def read_documents(paths: Iterable[str | Path]) -> tuple[list[Skill], list[Rejection]]:
+    """All documents of some sources, in the order of those, be they of use or not.
+
+    Args:
+        paths: as for ``SkillLibrary.load``.
+
+    Raises ``LibraryError`` for a path that is missing, damaged or of another kind.
+    """
+    return _with_unique_ids(item for path in paths for item in _read(path))
 
 
 def _listed(rejections: Sequence[Rejection]) -> str:
