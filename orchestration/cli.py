@@ -50,6 +50,23 @@ def plan(
     raise typer.Exit(hydra_run.main(context.args, partial(plan_cells, as_json=json), command="plan"))
 
 
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def doctor(
+    context: typer.Context,
+    json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
+) -> None:
+    """Say whether this machine can run SkillArena, and what to do where it cannot.
+
+    With overrides as for `run`, what that experiment needs must be there and the rest is left out: `skillarena doctor
+    backbone=deepseek_v4_flash benchmark=alfworld_seen`. Exit code 1: something failed; warnings do not count.
+    """
+    from skillarena.orchestration import hydra_run
+    from skillarena.orchestration.doctor.doctor import examine
+
+    action = partial(examine, experiment=bool(context.args), as_json=json)
+    raise typer.Exit(hydra_run.main(context.args, action, command="doctor"))
+
+
 @app.command()
 def select(
     task: Annotated[str, typer.Argument(help="The task in words, for example 'put a hot mug in cabinet'.")],

@@ -1,0 +1,1 @@
+"""`skillarena doctor`: whether this machine can run SkillArena, and what to do where it cannot."""
