@@ -10,6 +10,9 @@ from typing import Annotated
 import typer
 
 from skillarena.conf.errors import SkillArenaError
+from skillarena.orchestration import completion
+from skillarena.orchestration.data_command.app import app as data_app
+from skillarena.orchestration.library_command.app import app as library_app
 
 app = typer.Typer(
     name="skillarena",
@@ -18,12 +21,18 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
 )
+app.add_typer(data_app)
+app.add_typer(library_app)
 
-_PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+_PASS_ON = {"ignore_unknown_options": True, "help_option_names": []}
+_Overrides = Annotated[
+    list[str] | None,
+    typer.Argument(help="Hydra overrides: GROUP=CHOICE, KEY=VALUE.", autocompletion=completion.overrides),
+]
 
 
 @app.command(context_settings=_PASS_ON)
-def run(context: typer.Context) -> None:
+def run(overrides: _Overrides = None) -> None:
     """Run an experiment: Hydra overrides such as `selector=vector backbone=simulated`; `-m` sweeps over lists.
 
     The same command continues an interrupted run. `skillarena run --help` lists groups and keys, `--cfg job` prints the
@@ -32,12 +41,12 @@ def run(context: typer.Context) -> None:
     from skillarena.orchestration import hydra_run
     from skillarena.orchestration.experiment import run_cells
 
-    raise typer.Exit(hydra_run.main(context.args, run_cells))
+    raise typer.Exit(hydra_run.main(overrides or [], run_cells))
 
 
 @app.command(context_settings=_PASS_ON)
 def plan(
-    context: typer.Context,
+    overrides: _Overrides = None,
     json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
     """Say what `run` with the same arguments would play, and what it should take in tokens, money and GPU memory.
@@ -47,12 +56,12 @@ def plan(
     from skillarena.orchestration import hydra_run
     from skillarena.orchestration.plan import plan_cells
 
-    raise typer.Exit(hydra_run.main(context.args, partial(plan_cells, as_json=json), command="plan"))
+    raise typer.Exit(hydra_run.main(overrides or [], partial(plan_cells, as_json=json), command="plan"))
 
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@app.command(context_settings={"ignore_unknown_options": True})
 def doctor(
-    context: typer.Context,
+    overrides: _Overrides = None,
     json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
 ) -> None:
     """Say whether this machine can run SkillArena, and what to do where it cannot.
@@ -63,15 +72,17 @@ def doctor(
     from skillarena.orchestration import hydra_run
     from skillarena.orchestration.doctor.doctor import examine
 
-    action = partial(examine, experiment=bool(context.args), as_json=json)
-    raise typer.Exit(hydra_run.main(context.args, action, command="doctor"))
+    action = partial(examine, experiment=bool(overrides), as_json=json)
+    raise typer.Exit(hydra_run.main(overrides or [], action, command="doctor"))
 
 
 @app.command()
 def select(
     task: Annotated[str, typer.Argument(help="The task in words, for example 'put a hot mug in cabinet'.")],
-    overrides: Annotated[list[str] | None, typer.Argument(help="Hydra overrides, as for `run`.")] = None,
-    benchmark: Annotated[str, typer.Option(help="Benchmark whose wording the task uses.")] = "alfworld",
+    overrides: _Overrides = None,
+    benchmark: Annotated[
+        str, typer.Option(help="Benchmark whose wording the task uses.", autocompletion=completion.benchmarks)
+    ] = "alfworld",
     config_dir: Annotated[Path | None, typer.Option(help="Folder of further configuration files.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="All candidates, not only the best.")] = False,
     figure: Annotated[Path | None, typer.Option(help="Draw it as well, into a .svg, .png or .html file.")] = None,
@@ -123,7 +134,11 @@ def show(
 @app.command(name="retrieve-eval")
 def retrieve_eval(
     overrides: Annotated[
-        list[str] | None, typer.Argument(help="Hydra overrides, as for `run`; lists of values give a row for each.")
+        list[str] | None,
+        typer.Argument(
+            help="Hydra overrides, as for `run`; lists of values give a row for each.",
+            autocompletion=completion.overrides,
+        ),
     ] = None,
     data: Annotated[
         Path | None,

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str], action: Callable[[Sequence[Settings]], int], 
         The exit code (see ``console.py``).
 
     Raises:
-        ConfigError: an override holds a password.
+        ConfigError: an override holds a password, or a flag is not known.
     """
     from hydra import main as hydra_main
     from hydra.errors import HydraException
@@ -46,6 +47,7 @@ def main(arguments: Sequence[str], action: Callable[[Sequence[Settings]], int], 
     _register_launcher()
     codes = [EXIT_OK]
     _check_overrides(arguments)  # before Hydra prints or keeps any
+    _check_flags(arguments)
 
     def act(configs: DictConfig | list[DictConfig]) -> None:
         """One configuration from Hydra's own launchers, all of a sweep at once from ours."""
@@ -63,7 +65,7 @@ def main(arguments: Sequence[str], action: Callable[[Sequence[Settings]], int], 
         try:
             hydra_main(version_base="1.3", config_path=str(CONF_DIR), config_name="config")(act)()
         except (HydraException, OmegaConfBaseException) as error:
-            codes.append(print_error(explained(error)))
+            codes.append(print_error(explained(error, arguments)))
         except (ValueError, RecursionError, OSError) as error:
             codes.append(print_error(_unreadable(error)))
     return max(codes)
@@ -74,6 +76,19 @@ def _check_overrides(arguments: Sequence[str]) -> None:
     for argument in arguments:
         name, _, value = argument.partition("=")
         refuse_credentials(value or name, name.lstrip("+~") if value else "the command line")
+
+
+def _check_flags(arguments: Sequence[str]) -> None:
+    """Raises ``ConfigError`` for a flag that Hydra does not know, on which it would print a page of usage."""
+    from hydra._internal.utils import get_args_parser
+
+    flags = [flag for action in get_args_parser()._actions for flag in action.option_strings]
+    for argument in arguments:
+        flag = argument.partition("=")[0]
+        if re.match(r"--?[a-zA-Z]", flag) and not any(known.startswith(flag) for known in flags):
+            raise ConfigError(
+                f"{flag}: no such flag{nearest(flag, flags)}", "`skillarena run --help` lists flags and groups"
+            )
 
 
 def _options_of_swept_choices(arguments: Sequence[str]) -> list[str]:
@@ -126,7 +141,8 @@ def compose(overrides: Sequence[str], config_dir: Path | None = None) -> Setting
             more = [f"hydra.searchpath=[file://{config_dir.absolute()}]"] if config_dir else []
             return settings_from(hydra_compose("config", overrides=[*more, *overrides]))
     except (HydraException, OmegaConfBaseException) as error:
-        raise explained(error) from error
+        searched = [] if config_dir is None else ["--config-dir", str(config_dir)]
+        raise explained(error, [*searched, *overrides]) from error
     except (ValueError, RecursionError, OSError) as error:
         raise _unreadable(error) from error
 
@@ -147,13 +163,21 @@ def settings_from(config: DictConfig) -> Settings:
     return validate({str(key): value for key, value in raw.items() if key not in ("hydra", "experiment")})
 
 
-def explained(error: Exception) -> ConfigError:
-    """One message with the nearest valid word, from the several lines Hydra and OmegaConf use."""
+def explained(error: Exception, arguments: Sequence[str] = ()) -> ConfigError:
+    """One message with the nearest valid word, from the several lines Hydra and OmegaConf use.
+
+    Args:
+        error: what Hydra or OmegaConf raised.
+        arguments: the command line, which says among the keys of which choice to look for the nearest.
+    """
     texts = [str(cause) for cause in _causes(error) if str(cause)]
     text = "\n".join(texts)
     unknown = re.search(r"Key '([^']+)' is not in struct\s+full_key: (\S+)", text)
     if unknown:
-        return _unknown_key(unknown.group(2))
+        return _unknown_key(unknown.group(2), arguments)
+    of_list = re.search(r"Could not load '([^'/]+)/([^']+)'\.", text)
+    if of_list:
+        return _unknown_choice(*of_list.groups(), re.findall(r"path=file://(.*)", text))
     choice = re.search(r"Could not find '([^'/]+)/([^']+)'\s+Available options in '[^']+':\s+(.*)", text, re.DOTALL)
     if choice:
         group, word, options = (
@@ -166,7 +190,7 @@ def explained(error: Exception) -> ConfigError:
         )
     group = re.search(r"Could not override '([^']+)'\.\s+No match in the defaults list", text)
     if group:
-        return _unknown_key(group.group(1))
+        return _unknown_key(group.group(1), arguments)
     missing = re.search(r"Missing mandatory value: \S+\s+full_key: (\S+)", text)
     if missing:
         return ConfigError(f"{missing.group(1)} has no value", f"add {missing.group(1)}=VALUE")
@@ -188,9 +212,15 @@ def _unreadable(error: Exception) -> ConfigError:
     return ConfigError(f"cannot read the overrides: {str(error)[:300]}", fix)
 
 
-def _unknown_key(path: str) -> ConfigError:
+def _unknown_choice(group: str, word: str, folders: Sequence[str]) -> ConfigError:
+    """A choice in a list, as in ``experiment=[a,b]``: there Hydra names the folders only."""
+    options = sorted({path.stem for folder in folders for path in Path(folder).glob(f"{group}/*.yaml")})
+    return ConfigError(f"{group}={word}: no such choice{nearest(word, options)}", f"choose from {', '.join(options)}")
+
+
+def _unknown_key(path: str, arguments: Sequence[str]) -> ConfigError:
     parent, _, word = path.rpartition(".")
-    siblings = _keys_under(parent)
+    siblings = _keys_under(parent, arguments)
     if word in siblings:
         group = parent.split(".")[0]
         return ConfigError(f"{path}: the chosen {group} has no such key", f"leave it out, or choose another {group}")
@@ -199,16 +229,24 @@ def _unknown_key(path: str) -> ConfigError:
     return ConfigError(f"{path}: unknown key{nearest(word, siblings)}", known)
 
 
-def _keys_under(parent: str) -> list[str]:
-    """Keys of the default configuration below a dotted path, for suggestions."""
+def _keys_under(parent: str, arguments: Sequence[str]) -> list[str]:
+    """Keys below a dotted path, for suggestions: those of the group's choice on the command line, else its default."""
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
+    from hydra.errors import HydraException
     from omegaconf import DictConfig, OmegaConf
 
+    folders = [Path(after).absolute() for flag, after in pairwise(arguments) if flag in ("--config-dir", "-cd")]
+    choices = re.findall(rf"^{re.escape(parent.split('.')[0])}=(\w+)", "\n".join(arguments), re.MULTILINE)
+    chosen = [f"{parent.split('.')[0]}={choice}" for choice in choices[-1:]]
+    searched = [f"hydra.searchpath=[file://{folder}]" for folder in folders[-1:]]
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF_DIR), version_base="1.3", job_name="skillarena"):
-        config = hydra_compose("config")
+        try:
+            config = hydra_compose("config", overrides=[*searched, *chosen])
+        except HydraException:  # the choice is the other mistake
+            config = hydra_compose("config")
     node = OmegaConf.select(config, parent) if parent else config
     return [str(key) for key in node] if isinstance(node, DictConfig) else []
 
