@@ -105,7 +105,7 @@ def hub_file(model: str, revision: str | None, name: str, fault: type[SkillArena
     try:
         from huggingface_hub import constants, hf_hub_download
 
-        unknown = _unknown_host(constants.ENDPOINT)
+        unknown = unknown_host(constants.ENDPOINT)
         return Path(hf_hub_download(model, name, revision=revision, local_files_only=unknown is not None))
     except (ImportError, OSError, ValueError) as error:
         reason = unknown or str(error).strip().partition("\n")[0]
@@ -115,7 +115,7 @@ def hub_file(model: str, revision: str | None, name: str, fault: type[SkillArena
         ) from error
 
 
-def _unknown_host(url: str) -> str | None:
+def unknown_host(url: str) -> str | None:
     """Why a hub cannot be asked: its name is not known. The hub's library would try for half a minute for each file."""
     host = urlsplit(url).hostname
     if getproxies():  # which look names up themselves

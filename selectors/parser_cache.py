@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import TypeVar
 
@@ -70,11 +70,20 @@ class CachedParser:
     def parse_skill(self, skill: Skill) -> ParsedSkill:
         """Raises ``BackboneError`` when the parser's model cannot be reached."""
         with offline():
-            key = digest(_FORMAT, self.identity, "skill", skill.text)
+            key = self._skill_key(skill)
             parsed, found = self._kept(key, ParsedSkill, lambda: self._parser.parse_skill(skill))
         if not found:
             self.offline.add(parsed)
         return parsed
+
+    def unparsed(self, skills: Iterable[Skill]) -> list[Skill]:
+        """Those whose parses are not kept yet, of equal texts one."""
+        by_key = {self._skill_key(skill): skill for skill in skills}
+        kept = self._cache.get_many(by_key)
+        return [skill for key, skill in by_key.items() if key not in kept]
+
+    def _skill_key(self, skill: Skill) -> bytes:
+        return digest(_FORMAT, self.identity, "skill", skill.text)
 
     def _kept(self, key: bytes, kind: type[Parsed], parse: Callable[[], Parsed]) -> tuple[Parsed, bool]:
         stored = self._cache.get_many([key]).get(key)

@@ -1,0 +1,1 @@
+"""`skillarena data`: fetches or brings in what an experiment needs."""

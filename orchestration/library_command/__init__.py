@@ -1,0 +1,1 @@
+"""`skillarena library`: puts skill libraries together, looks into them and prepares them for selectors."""
