@@ -44,6 +44,7 @@ from skillarena.orchestration.settings import Facts, Settings, digest
 from skillarena.orchestration.stop_request import StopRequest
 from skillarena.orchestration.sweep import Sweep
 from skillarena.orchestration.trajectory import Trajectory, Turn
+from skillarena.orchestration.watchdog import Stall
 from skillarena.orchestration.workers import Answer, Played
 from skillarena.selectors.interface import SelectedSkill, Selection
 
@@ -218,6 +219,9 @@ class _Crew:
 
     def spending(self, wait_s: float = 0.0) -> Spending:
         return Spending()
+
+    def stalls(self) -> list[Stall]:
+        return []
 
     def playable(self, cell: Cell) -> bool:
         return bool(cell.settings.backbone)

@@ -51,6 +51,8 @@ class CellState:
     totals: Totals = field(default_factory=Totals)
     error: str = ""
     """Why the cell cannot go on; empty otherwise."""
+    lost_in_a_row: int = 0
+    """Episodes given up since the last one that came to its end."""
     ended: bool = False
     learning: Learning | None = None
     """Progress of a selector that learns."""

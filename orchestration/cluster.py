@@ -180,3 +180,14 @@ def living_nodes() -> dict[str, dict[str, float]]:
     import ray
 
     return {str(node["NodeID"]): dict(node["Resources"]) for node in ray.nodes() if node["Alive"]}  # type: ignore[no-untyped-call]
+
+
+def check_own_node() -> None:
+    """Raises ``EnvError`` when Ray's own process on this machine has died, and with it all that it had started."""
+    import ray
+
+    if ray.get_runtime_context().get_node_id() not in living_nodes():
+        raise EnvError(
+            "Ray on this machine has died (its raylet process is gone)",
+            "run the same command again, finished episodes are kept; if it happens again, look for a lack of memory",
+        )

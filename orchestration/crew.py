@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillarena.orchestration.budget import Caps
 from skillarena.orchestration.cells import Cell
-from skillarena.orchestration.cluster import cores, living_nodes, secrets_in
+from skillarena.orchestration.cluster import cores, living_nodes, secrets_to_send
 from skillarena.orchestration.jobs import Method, Seat, method_of
 from skillarena.orchestration.pools import Landing, Place, Pool
 from skillarena.orchestration.schedule import Unit
@@ -20,6 +20,8 @@ from skillarena.orchestration.serving.hosts import Hosts, bundles
 from skillarena.orchestration.serving.placement import wait_for_room
 from skillarena.orchestration.session_desk import SessionDesk
 from skillarena.orchestration.settings import digest
+from skillarena.orchestration.signs_of_life import watchable
+from skillarena.orchestration.watchdog import Stall, Watchdog
 from skillarena.orchestration.workers import RolloutWorker, SelectionWorker
 
 if TYPE_CHECKING:
@@ -56,10 +58,11 @@ class Crew:
         room = _room_for_selection(cells, stopped)
         self.hosts = Hosts(cluster, room)
         asking = ("backbone", "parser", "llm")
-        secrets = secrets_in([getattr(cell.settings, part) for cell in cells for part in asking])
+        secrets = secrets_to_send(cluster, [getattr(cell.settings, part) for cell in cells for part in asking])
         self._desk_arguments = (settings.cache_dir, secrets)
         self._desk: ActorHandle[Any] | None = None
         self._start_timeout_s = settings.run.selection_timeout_s
+        self._watchdog = Watchdog(settings.run.stall_timeout_s)
         self.selecting = Pool(
             SelectionWorker,
             "work",
@@ -121,15 +124,24 @@ class Crew:
         """Raises ``ConfigError`` when the rollout workers have found no room in time."""
         self.playing.check_placed()
 
+    def stalls(self) -> list[Stall]:
+        """Processes of selections, episodes, models and sessions that do not answer or do not move on; cheap."""
+        desk = [] if self._desk is None else [self._desk]
+        return self._watchdog.look([*self.selecting.actors, *self.playing.actors, *self.hosts.actors, *desk])
+
+    def restart(self, stall: Stall) -> None:
+        """End a process that is in no pool; Ray starts it again, and those that wait for it get an error."""
+        import ray
+
+        ray.kill(stall.actor, no_restart=False)
+
     def stop(self) -> None:
         """End the servers; the rest ends with Ray."""
         self.fleet.stop()
 
 
 def _start_desk(arguments: tuple[Any, ...]) -> ActorHandle[Any]:
-    import ray
-
-    desk: Any = ray.remote(SessionDesk)
+    desk = watchable(SessionDesk)
     # Its work is light and waited for by episodes that hold a CPU, so it must never wait for one itself.
     options = {"num_cpus": 0, "max_restarts": _DESK_RESTARTS, "max_task_retries": 0}
     actor: ActorHandle[Any] = desk.options(**options, runtime_env={"env_vars": {"CUDA_VISIBLE_DEVICES": ""}}).remote(

@@ -84,7 +84,8 @@ def _report(result: SweepResult, settings: Settings, broken: bool, sweep_file: P
     for cell in result.cells:
         lost = [row.error for row in cell.rows if row.error]
         if lost:
-            reason = lost[0].strip().splitlines()[-1].strip()
+            said = [line.strip() for line in lost[0].strip().splitlines()]
+            reason = [line for line in said if not line.startswith("fix:")][-1]  # of a traceback the last line tells
             print(f"{cell.cell.name}: {len(lost)} episodes have no result; the first: {plain(reason)}", file=sys.stderr)
             print(f"  all reasons: {cell.cell.directory / 'episodes.jsonl'} (error)", file=sys.stderr)
     for message, names in _by_error(result).items():

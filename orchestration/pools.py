@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from skillarena.conf.errors import ConfigError, EnvError
-from skillarena.orchestration.cluster import living_nodes
+from skillarena.orchestration.cluster import check_own_node, living_nodes
 from skillarena.orchestration.serving.placement import unplaceable
+from skillarena.orchestration.signs_of_life import watchable
 
 if TYPE_CHECKING:
     from ray import ObjectRef
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _GET_TIMEOUT_S = 60.0  # the result is there already; only its transfer is waited for
+_ASK_EVERY_S = 5.0
 _FAILED_STARTS = 3  # in a row; one more would fail too
 
 
@@ -96,9 +98,8 @@ class Pool:
         minimum: int = 1,
         placement_timeout_s: float,
     ) -> None:
-        import ray
 
-        self._class: Any = ray.remote(worker).options(
+        self._class: Any = watchable(worker).options(
             num_cpus=place.cpus,
             max_concurrency=place.threads,
             max_restarts=0,  # the driver replaces workers itself and starts their episodes again, counted
@@ -106,7 +107,7 @@ class Pool:
             runtime_env={"env_vars": place.env},
             scheduling_strategy=_strategy(place.room),
         )
-        self._name = worker.__name__
+        self.name = worker.__name__
         self._method = method
         self._arguments = arguments
         self._limit = in_flight
@@ -117,7 +118,7 @@ class Pool:
         self._failed_starts = 0
         self._missing = min(minimum, size)
         self._patience_s = placement_timeout_s
-        self._waiting_since = time.monotonic()
+        self._waiting_since = self._asked_at = time.monotonic()
         for _ in range(size):
             self._start()
 
@@ -189,8 +190,8 @@ class Pool:
         except RayError as error:
             self._failed_starts += 1
             if self._failed_starts >= _FAILED_STARTS:
-                raise EnvError(f"no {self._name} can start: {_cause(error)}", "see Ray's logs of that node") from error
-            log.warning("a %s did not start (%s); another one is tried", self._name, _cause(error))
+                raise EnvError(f"no {self.name} can start: {_cause(error)}", "see Ray's logs of that node") from error
+            log.warning("a %s did not start (%s); another one is tried", self.name, _cause(error))
             self._start()
             return
         self._failed_starts = 0
@@ -202,16 +203,34 @@ class Pool:
 
         Raises:
             ConfigError: too few have started within ``placement_timeout_s``; says what is asked and what there is.
+            EnvError: none can start any more, as Ray on this machine has died.
         """
         if self._workers and self._missing <= 0:
-            self._waiting_since = time.monotonic()
-        elif time.monotonic() - self._waiting_since > self._patience_s:
+            self._waiting_since = self._asked_at = time.monotonic()
+            return
+        if time.monotonic() - self._asked_at > _ASK_EVERY_S:
+            self._asked_at = time.monotonic()
+            check_own_node()
+        if time.monotonic() - self._waiting_since > self._patience_s:
             why = unplaceable([{"CPU": float(self._cpus)}] * max(self._missing, 1), list(living_nodes().values()))
             which = "another" if self._workers else "a"
             raise ConfigError(
-                f"no room for {which} {self._name} within {self._patience_s:g} s: {why}",
+                f"no room for {which} {self.name} within {self._patience_s:g} s: {why}",
                 "add nodes, free resources, or lower cluster.min_rollout_workers",
             )
+
+    @property
+    def actors(self) -> list[ActorHandle[Any]]:
+        """All that have started."""
+        return [worker.actor for worker in self._workers]
+
+    def worker_of(self, actor: ActorHandle[Any]) -> Worker | None:
+        """The worker that an actor is; None for one of another pool or one that has been replaced."""
+        return next((worker for worker in self._workers if worker.actor is actor), None)
+
+    def tags(self, worker: Worker) -> list[Any]:
+        """Of all calls under way on a worker."""
+        return [flight.tag for flight in self._flights.values() if flight.worker is worker]
 
     def overdue(self, limit_s: float) -> list[Flight]:
         """Calls under way for longer than ``limit_s`` seconds."""
@@ -230,7 +249,7 @@ class Pool:
 
         if worker in self._workers:
             ray.kill(worker.actor)  # one that is only cut off would keep its CPU
-            log.warning("a %s was lost (%s); a new one takes its place", self._name, cause)
+            log.warning("a %s was lost (%s); a new one takes its place", self.name, cause)
             self._workers.remove(worker)
             self._start()
 

@@ -6,6 +6,7 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from skillarena.conf.errors import DataError, SkillArenaError
@@ -13,14 +14,17 @@ from skillarena.orchestration.budget import Budget, Caps
 from skillarena.orchestration.cell_state import CellState
 from skillarena.orchestration.cells import Cell, cache_folder
 from skillarena.orchestration.crew import Crew
+from skillarena.orchestration.driver_watch import watched
 from skillarena.orchestration.jobs import LearningJob, SelectionJob, episode_job
 from skillarena.orchestration.ledger import EpisodeRow
-from skillarena.orchestration.pools import Landing
+from skillarena.orchestration.pools import Landing, Pool, Worker
 from skillarena.orchestration.rows import lost_row, row_of, spending_of
 from skillarena.orchestration.schedule import Ready, Schedule, Unit
 from skillarena.orchestration.selection_store import SelectionStore
+from skillarena.orchestration.stall_dump import write_dump
 from skillarena.orchestration.stop_request import StopRequest
 from skillarena.orchestration.tracking import Mirror
+from skillarena.orchestration.watchdog import Stall
 from skillarena.orchestration.workers import Answer, Failure, Played
 from skillarena.selectors.interface import Selection
 
@@ -92,6 +96,14 @@ class Sweep:
     def run(self, crew: Crew, observer: Observer, stop: StopRequest) -> None:
         """Until no unit is open, the budget is spent or the user wants to stop."""
         self._crew = crew
+        with watched(self._stalls / "driver.txt", self.settings.run.stall_timeout_s) as self._beat:
+            self._loop(observer, stop)
+        if self.halted:
+            self._budget.account(crew.governor.spending(wait_s=_LAST_ACCOUNT_S))
+            self.halted = self._budget.explain()
+
+    def _loop(self, observer: Observer, stop: StopRequest) -> None:
+        crew = self._crew
         while (self.schedule.open or self._learners) and not stop.made and not (self.halted and not crew.playing.busy):
             self._look_around()
             if not self.halted:
@@ -102,9 +114,6 @@ class Sweep:
             for landing in episodes:
                 self._episode_landed(landing)
             observer.tick(crew.selecting.busy, crew.playing.busy, self._starting)
-        if self.halted:
-            self._budget.account(crew.governor.spending(wait_s=_LAST_ACCOUNT_S))
-            self.halted = self._budget.explain()
 
     @property
     def _learners(self) -> list[CellState]:
@@ -117,10 +126,11 @@ class Sweep:
         if now - self._looked_at < _LOOK_EVERY_S:
             return
         self._looked_at = now
-        crew, run = self._crew, self.settings.run
+        self._beat()
+        crew = self._crew
         self._look_at_backbones()
         self._budget.account(crew.governor.spending())
-        self._replace_overdue(run.selection_timeout_s, run.episode_timeout_s)
+        self._replace_stalled()
         crew.check_placed()
 
     def _look_at_backbones(self) -> None:
@@ -233,6 +243,7 @@ class Sweep:
                 learning.keep(result.lesson)
             kept = ready.selection if ready.unit.cell.settings.run.keep_selections else None
             self._record(ready.unit, row, trajectory.to_dict(), kept)
+            self.states[ready.unit.cell.id].lost_in_a_row = 0
             self.schedule.finished(ready.unit)
             if not ready.unit.cell.simulated:  # whose tokens nobody pays
                 self._budget.ended(spending_of(row))
@@ -268,25 +279,59 @@ class Sweep:
         log.warning("%s, task %s: given up: %s", unit.cell.name, unit.task.name, reason)
         attempts, wasted = self.schedule.attempts(unit), self._wasted.pop(unit.episode_id, 0)
         self._record(unit, lost_row(unit, attempts, reason, wasted))
-        if self.states[unit.cell.id].learning is not None:
+        state = self.states[unit.cell.id]
+        state.lost_in_a_row += 1
+        if state.lost_in_a_row == self.settings.run.max_lost_in_a_row:
+            self._fail_cell(unit.cell, f"{state.lost_in_a_row} episodes in a row were given up; the last one: {reason}")
+        if state.learning is not None:
             self._fail_cell(unit.cell, f"task {unit.task.name} was lost, and what comes next builds on it: {reason}")
 
     def _requeue(self, bystanders: Iterable[Ready]) -> None:
         for ready in bystanders:
             self.schedule.failed(ready, at_fault=False)
 
-    def _replace_overdue(self, selection_limit_s: float, episode_limit_s: float) -> None:
-        for flight in self._crew.playing.overdue(episode_limit_s):
-            reason = f"no end after {episode_limit_s:g} s"
-            for ready in self._crew.playing.kill(flight.worker, reason):
-                self._lose(ready, reason) if ready is flight.tag else self._requeue([ready])
-        for flight in self._crew.selecting.overdue(selection_limit_s):
-            reason = f"no selection after {selection_limit_s:g} s"
-            for unit in self._crew.selecting.kill(flight.worker, reason):
-                if unit is flight.tag or isinstance(unit, CellState):
-                    self._back_from_selecting(Landing(unit, flight.worker, lost=reason))
-                else:
-                    self._to_compute.appendleft(unit)
+    def _replace_stalled(self) -> None:
+        """Replace workers that hang; the calls that they hang in count as an attempt."""
+        crew, run = self._crew, self.settings.run
+        for pool, limit_s in ((crew.playing, run.episode_timeout_s), (crew.selecting, run.selection_timeout_s)):
+            for flight in pool.overdue(limit_s):
+                stall = Stall(flight.worker.actor, f"no end after {limit_s:g} s", None)
+                self._replace(pool, flight.worker, stall, [flight.tag])
+        for stall in crew.stalls():
+            pool = crew.playing if crew.playing.worker_of(stall.actor) else crew.selecting
+            worker = pool.worker_of(stall.actor)
+            if worker is None:
+                write_dump(self._stalls, stall, "model or session process", self._facts())
+                crew.restart(stall)
+                continue
+            tags = pool.tags(worker)
+            self._replace(
+                pool, worker, stall, [tag for tag in tags if stall.stuck is None or tag.unit.episode_id in stall.stuck]
+            )
+
+    def _replace(self, pool: Pool, worker: Worker, stall: Stall, stuck: Sequence[Any]) -> None:
+        under_way = [f"under way in it: {_name_of(tag)}{' (stuck)' * (tag in stuck)}" for tag in pool.tags(worker)]
+        dump = write_dump(self._stalls, stall, pool.name, [*self._facts(), *under_way])
+        reason = f"{stall.reason}; where it hung is in {dump}" if dump else stall.reason
+        for tag in pool.kill(worker, stall.reason):
+            if isinstance(tag, Ready):
+                self._lose(tag, reason) if tag in stuck else self._requeue([tag])
+            elif tag in stuck or isinstance(tag, CellState):
+                self._back_from_selecting(Landing(tag, worker, lost=reason))
+            else:
+                self._to_compute.appendleft(tag)
+
+    @property
+    def _stalls(self) -> Path:
+        return Path(self.settings.output_dir).absolute() / "stalls"
+
+    def _facts(self) -> list[str]:
+        crew, schedule = self._crew, self.schedule
+        return [
+            f"open episodes: {schedule.open}, waiting for a slot: {schedule.ready(self._playable)}",
+            f"under way: {crew.playing.busy} episodes, {crew.selecting.busy} selections",
+            f"backbones not up: {', '.join(self._starting) or 'none'}",
+        ]
 
     def _fail_cell(self, failed: Cell, message: str) -> None:
         stop_all = self.settings.run.on_cell_error == "stop"
@@ -309,3 +354,10 @@ class Sweep:
         state.open -= 1
         if not state.open:
             state.end(self._mirror)
+
+
+def _name_of(tag: Ready | Unit | CellState) -> str:
+    if isinstance(tag, CellState):
+        return f"learning of {tag.cell.name}"
+    unit = tag.unit if isinstance(tag, Ready) else tag
+    return f"{unit.cell.name}, task {unit.task.name}, episode {unit.episode_id}"

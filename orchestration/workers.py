@@ -42,7 +42,8 @@ from skillarena.orchestration.remote_session import RemoteSession
 from skillarena.orchestration.selection_store import selection_to_json
 from skillarena.orchestration.selector_shelf import SelectorShelf
 from skillarena.orchestration.settings import digest
-from skillarena.orchestration.trajectory import Trajectory, record_of
+from skillarena.orchestration.signs_of_life import Signs
+from skillarena.orchestration.trajectory import Trajectory, Turn, record_of
 from skillarena.selectors.interface import Selection
 from skillarena.selectors.live import LearningSelector, Lesson
 from skillarena.selectors.measure import measured, offline
@@ -162,18 +163,25 @@ class RolloutWorker:
         self._kept: dict[str, Any] = {}
         self._idle: dict[str, list[GuardedEnv]] = defaultdict(list)
         self._warnings = Warnings()
+        self.signs = Signs()
+        """Of the episodes under way, for the watchdog."""
 
     def play(self, job: EpisodeJob) -> Answer:
         """Play one episode to its end: an answer with a ``Played`` or a ``Failure``."""
         spent: list[int] = []
         try:
-            result: Played | Failure = self._play(job, spent)
+            with self.signs.of(job.episode_id) as beat:
+                result: Played | Failure = self._play(job, spent, beat)
         except Exception as error:  # becomes data; the driver reports it
             wasted = sum(spent) + getattr(error, "wasted_tokens", 0)
             result = failure(error, worker_lost=bool(self._lane.stuck_in), wasted_tokens=wasted)
         return Answer(result, self._warnings.take())
 
-    def _play(self, job: EpisodeJob, spent: list[int]) -> Played:
+    def _play(self, job: EpisodeJob, spent: list[int], beat: Callable[[], None]) -> Played:
+        def note(turn: Turn) -> None:
+            spent.append(turn.usage.total_tokens + turn.usage.wasted_tokens)
+            beat()
+
         benchmark = self._keep(
             "benchmark", job.benchmark, lambda: build(job.benchmark, "benchmark", cache_dir=self._cache_dir)
         )
@@ -191,7 +199,7 @@ class RolloutWorker:
                 episode_id=job.episode_id,
                 seed=job.seed,
                 session=session,
-                on_turn=lambda turn: spent.append(turn.usage.total_tokens + turn.usage.wasted_tokens),
+                on_turn=note,
             )
         except (BackboneError, ModelHostLost):
             self._give_back(job, env)  # the environment is sound

@@ -147,6 +147,7 @@ class GovernorActor:
         """For the constructor of ``Gates`` in worker processes."""
         self._known = Spending()
         self._asked: ObjectRef[Any] | None = None
+        self._lost = False
 
     def spending(self, wait_s: float = 0.0) -> Spending:
         """What the run has spent, as last heard; asks anew in the background.
@@ -164,6 +165,9 @@ class GovernorActor:
             self._asked = None
             try:
                 self._known = ray.get(ready[0], timeout=_ANSWER_TIMEOUT_S)
+                self._lost = False
             except RayError as error:
-                log.warning("the governor of API calls was lost and starts again (%s)", type(error).__name__)
+                if not self._lost:
+                    log.warning("the governor of API calls was lost and starts again (%s)", type(error).__name__)
+                self._lost = True
         return self._known

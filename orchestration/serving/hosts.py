@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from skillarena.orchestration.assembly import is_hosted
 from skillarena.orchestration.cells import Cell
-from skillarena.orchestration.cluster import cores, secrets_in
+from skillarena.orchestration.cluster import cores, secrets_to_send
 from skillarena.orchestration.serving.model_host import ModelHost
 from skillarena.orchestration.settings import ClusterSettings, digest, label
+from skillarena.orchestration.signs_of_life import watchable
 
 if TYPE_CHECKING:
     from ray.actor import ActorHandle
@@ -45,6 +46,11 @@ class Hosts:
         sections = {part: getattr(cell.settings, part) for part in hosted_parts(cell)}
         return {part: self._ensure(part, section) for part, section in sections.items()}
 
+    @property
+    def actors(self) -> list[ActorHandle[Any]]:
+        """All that were started."""
+        return list(self._actors.values())
+
     def _ensure(self, part: str, section: dict[str, Any]) -> ActorHandle[Any]:
         key = f"{part}:{digest(section)}"
         if key not in self._actors:
@@ -54,14 +60,13 @@ class Hosts:
         return self._actors[key]
 
     def _start(self, part: str, section: dict[str, Any]) -> ActorHandle[Any]:
-        import ray
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
         bundle = _bundle(self._cluster, part)
         gpus = bundle.get("GPU", 0.0)
         threads = self._cluster.model_cpus or cores()  # on our own Ray the CPUs of the bundle are nominal
         env = {"OMP_NUM_THREADS": str(threads)} | ({} if gpus else {"CUDA_VISIBLE_DEVICES": ""})
-        host: Any = ray.remote(ModelHost)
+        host = watchable(ModelHost)
         actor: ActorHandle[Any] = host.options(
             num_cpus=bundle["CPU"],
             num_gpus=gpus,
@@ -70,7 +75,7 @@ class Hosts:
             max_task_retries=0,
             runtime_env={"env_vars": env},
             scheduling_strategy=PlacementGroupSchedulingStrategy(self._room),
-        ).remote(part, section, secrets_in([section]))
+        ).remote(part, section, secrets_to_send(self._cluster, [section]))
         return actor
 
 
