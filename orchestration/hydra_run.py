@@ -177,7 +177,7 @@ def explained(error: Exception, arguments: Sequence[str] = ()) -> ConfigError:
         return _unknown_key(unknown.group(2), arguments)
     of_list = re.search(r"Could not load '([^'/]+)/([^']+)'\.", text)
     if of_list:
-        return _unknown_choice(*of_list.groups(), re.findall(r"path=file://(.*)", text))
+        return _unknown_choice(of_list[1], of_list[2], re.findall(r"path=file://(.*)", text))
     choice = re.search(r"Could not find '([^'/]+)/([^']+)'\s+Available options in '[^']+':\s+(.*)", text, re.DOTALL)
     if choice:
         group, word, options = (
