@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from skillarena.conf.errors import ConfigError, DataError, nearest
+from skillarena.conf.user_path import is_folder, user_path
 from skillarena.envs.alfworld_env import AlfworldEnv
 from skillarena.envs.alfworld_games import TASK_TYPES, Game, playable_games
 from skillarena.envs.alfworld_generator_goals import SPLITS as GENERATED_SPLITS
@@ -132,7 +133,7 @@ class AlfworldBenchmark:
         return _ACTIONS
 
     def _cache(self) -> Path:
-        return Path(self._cache_dir).expanduser() if self._cache_dir else cache_root()
+        return user_path(self._cache_dir) if self._cache_dir else cache_root()
 
     def _root(self) -> Path:
         if self._data is not None:
@@ -158,17 +159,17 @@ def data_root(data: str | None = None) -> Path:
 
     It holds ``LAYOUT`` if there are any.
     """
-    root = Path(data or os.environ.get("ALFWORLD_DATA") or "~/.cache/alfworld").expanduser().absolute()
-    return root.parent if root.name == LAYOUT and root.is_dir() else root
+    root = user_path(data or os.environ.get("ALFWORLD_DATA") or "~/.cache/alfworld").absolute()
+    return root.parent if root.name == LAYOUT and is_folder(root) else root
 
 
 def _data_folder(data: str | None, split: str) -> Path:
     root = data_root(data)
-    if not (root / LAYOUT).is_dir():
+    if not is_folder(root / LAYOUT):
         known = [*STANDARD_COUNTS, *GENERATED_SPLITS]
         doubt = "" if split in known else f" to look for split {split!r} in{nearest(split, known)}"
         raise DataError(f"there is no ALFWorld data in {root}{doubt}", _FIX)
-    if not split or not (root / LAYOUT / split).is_dir():
+    if not split or not is_folder(root / LAYOUT / split):
         found = sorted(folder.name for folder in (root / LAYOUT).iterdir() if folder.is_dir())
         known = [*found, *GENERATED_SPLITS]
         raise DataError(f"unknown ALFWorld split {split!r}{nearest(split, known)}", f"choose from: {', '.join(known)}")

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from skillarena.conf.errors import DataError
 from skillarena.envs.alfworld_translation import Translation
+
+_FIX = "use games of alfworld 0.4, or download them again with alfworld-download"
 
 Placeholder = tuple[str, str]
 """Name and type of a variable in a query or an action."""
@@ -61,20 +64,33 @@ class Scene:
             self._facts.setdefault(opposite, set()).discard(tuple(arguments))
             self._facts.setdefault(predicate, set()).add(tuple(arguments))
 
-    def bindings(self, query: Query, bound: Binding) -> Iterator[Binding]:
-        """Every way to extend ``bound`` so that ``query`` holds; different placeholders get different objects."""
+    def bindings(self, query: Query, bound: Binding, tries: Iterator[object]) -> Iterator[Binding]:
+        """Every way to extend ``bound`` so that ``query`` holds; different placeholders get different objects.
+
+        Args:
+            query: what must hold.
+            bound: objects that are chosen already.
+            tries: gives something for every fact that may be looked at.
+
+        Raises:
+            DataError: the query asks for more or fewer objects than a fact has, or takes too many tries.
+        """
         if not query:
             yield bound
             return
         (predicate, placeholders), rest = query[0], query[1:]
         found: Iterable[tuple[str, ...]] = self._facts.get(predicate, ())
+        if len(next(iter(found), placeholders)) != len(placeholders):
+            raise DataError(f"a text condition asks {predicate} of {len(placeholders)} things", _FIX)
         for position, placeholder in enumerate(placeholders):
             if placeholder in bound:  # far cheaper here than one binding at a time: most facts are about other things
                 found = [fact for fact in found if fact[position] == bound[placeholder]]
         for arguments in sorted(found):
+            if next(tries, None) is None:
+                raise too_many_tries()
             extended = self._extend(bound, placeholders, arguments)
             if extended is not None:
-                yield from self.bindings(rest, extended)
+                yield from self.bindings(rest, extended, tries)
 
     def _extend(
         self, bound: Binding, placeholders: tuple[Placeholder, ...], arguments: tuple[str, ...]
@@ -89,6 +105,11 @@ class Scene:
             else:
                 extended[placeholder] = argument
         return extended
+
+
+def too_many_tries() -> DataError:
+    """The error for a text that a game cannot mean."""
+    return DataError("a text of the game's grammar takes too long to fill in", _FIX)
 
 
 def visible_names(symbols: Iterable[str]) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 import tempfile
@@ -12,6 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from skillarena.conf.errors import EnvError
 from skillarena.envs.alfworld_translator import translate
@@ -39,8 +41,11 @@ class Translation:
     """Name and type of the parameters of each action, in order."""
     changing: list[str]
     """Predicates that some action changes."""
-    initial: list[list[str]]
+    initial: list[Annotated[list[str], Field(min_length=1)]]
     """The facts of the problem: predicate and objects."""
+
+
+_SCHEMA = TypeAdapter(Translation)
 
 
 @lru_cache(maxsize=KEPT_IN_MEMORY)
@@ -70,7 +75,7 @@ def translation_of(domain: str, problem: str, cache_dir: Path, deadline_s: float
             f"the cache of ALFWorld games {cache_dir} cannot be used: {error}",
             "free some space, or name another folder with cache_dir or SKILLARENA_CACHE",
         ) from error
-    return Translation(**json.loads(text))
+    return _SCHEMA.validate_json(text)
 
 
 def _translator_version() -> str:
@@ -82,10 +87,10 @@ def _translator_version() -> str:
 
 def _read(path: Path) -> Translation | None:
     try:
-        return Translation(**json.loads(zlib.decompress(path.read_bytes())))
+        return _SCHEMA.validate_json(zlib.decompress(path.read_bytes()))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (ValueError, TypeError, zlib.error) as error:
+    except (ValidationError, zlib.error) as error:
         logger.warning("%s is damaged and will be made again (%s)", path, error)
         return None
 

@@ -72,8 +72,14 @@ def _version_of(java: str) -> int:
         [java, "-version"], capture_output=True, text=True, errors="replace", timeout=_PROBE_SECONDS, check=False
     )
     said = (answer.stderr + answer.stdout).strip()
-    found = re.search(r'version "(?:1\.)?(\d+)', said)
-    if answer.returncode != 0 or found is None:
+    version = version_in(said)
+    if answer.returncode != 0 or version is None:
         lines = [line for line in said.splitlines() if not line.startswith("Picked up ")]  # notes about variables
         raise ValueError(f"exit code {answer.returncode}: {lines[0] if lines else 'no output'}")
-    return int(found[1])
+    return version
+
+
+def version_in(said: str) -> int | None:
+    """The feature release in what ``java -version`` says; None when it says none."""
+    found = re.search(r'version "(?:1\.)?(\d{1,6})', said)
+    return int(found[1]) if found else None

@@ -27,7 +27,7 @@ def read_json(path: Path) -> Any:
         return None
     except OSError as error:
         raise EnvError(f"cannot read {path}: {error.strerror}", _FIX) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         logger.warning("%s is damaged and will be made again (%s)", path, error)
         return None
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from skillarena.conf.errors import ConfigError
+from skillarena.conf.user_path import user_path
 from skillarena.envs.cache_dir import cache_root
 from skillarena.envs.interface import StepResult, Task
 from skillarena.envs.java import find_java
@@ -162,5 +163,5 @@ class ScienceWorldBenchmark:
                     )
 
     def _cache(self) -> Path:
-        root = Path(self._cache_dir).expanduser() if self._cache_dir else cache_root()
+        root = user_path(self._cache_dir) if self._cache_dir else cache_root()
         return root / BENCHMARK

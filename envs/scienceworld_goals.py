@@ -29,13 +29,19 @@ def goals_of(scenes: Sequence[Scene], file: Path, jvm: JvmOptions, deadline_s: f
     Raises:
         EnvError: goals are missing and the simulator does not work.
     """
-    kept = read_json(file)
-    known: dict[str, str] = kept if isinstance(kept, dict) else {}
+    known = kept_goals(file)
     missing = [scene for scene in scenes if scene.name not in known]
     if missing:
         known |= _ask(missing, jvm, deadline_s)
         write_json(file, known)
     return {scene: known[scene.name] for scene in scenes}
+
+
+def kept_goals(file: Path) -> dict[str, str]:
+    """Goals by the name of their scene, as far as the file holds any. Raises ``EnvError`` when it cannot be read."""
+    kept = read_json(file)
+    goals = kept.items() if isinstance(kept, dict) else ()
+    return {name: goal for name, goal in goals if isinstance(goal, str) and goal}
 
 
 def _ask(scenes: Sequence[Scene], jvm: JvmOptions, deadline_s: float) -> dict[str, str]:

@@ -113,4 +113,5 @@ def _replay(world: World, scene: Scene, actions: Sequence[str]) -> _Replay:
 def _actions_in(file: Path) -> list[str] | None:
     kept = read_json(file)
     actions = kept.get("actions") if isinstance(kept, dict) else None
-    return [str(action) for action in actions] if isinstance(actions, list) else None
+    sound = isinstance(actions, list) and all(isinstance(action, str) for action in actions)
+    return actions if sound else None

@@ -18,10 +18,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from io import FileIO
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import orjson
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from skillarena.conf.errors import ConfigError, DataError
 from skillarena.envs.interface import EndReason, Task
@@ -30,6 +30,11 @@ from skillarena.orchestration.selection_store import selection_to_json
 from skillarena.selectors.interface import Selection
 
 log = logging.getLogger(__name__)
+
+_MOST = 2**53
+"""No counter and no file gets there; what a line says beyond it, JSON readers elsewhere would round."""
+Count = Annotated[int, Field(ge=0, le=_MOST)]
+Offset = Annotated[int, Field(ge=-1, le=_MOST)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +59,21 @@ class EpisodeRow:
     """The task was fully solved; None for ``infra_error``."""
     score: float | None
     """Final score on the simulator's own scale."""
-    env_steps: int
+    env_steps: Count
     """Actions sent to the environment, refused ones included."""
-    llm_turns: int
+    llm_turns: Count
     """Replies the agent's backbone gave."""
-    invalid_actions: int
+    invalid_actions: Count
     """Replies without an action plus actions the environment refused."""
-    skill_lookups: int
+    skill_lookups: Count
     """Calls of selector tools inside the episode."""
-    prompt_tokens: int
+    prompt_tokens: Count
     """Prompt tokens of the agent's calls, cached ones included."""
-    cached_tokens: int
+    cached_tokens: Count
     """The part of ``prompt_tokens`` the server took from its prefix cache."""
-    completion_tokens: int
+    completion_tokens: Count
     """Completion tokens of the agent's calls, reasoning included."""
-    wasted_tokens: int
+    wasted_tokens: Count
     """Tokens of discarded replies and of attempts that broke off; in no other count."""
     tokens_estimated: bool
     """At least one call's usage was estimated from text length."""
@@ -78,15 +83,15 @@ class EpisodeRow:
     """Wall time of the selection when it was computed."""
     selection_reused: bool
     """The selection came from the store of earlier selections."""
-    selector_prompt_tokens: int
+    selector_prompt_tokens: Count
     """Prompt tokens of the selector's online LLM calls."""
-    selector_completion_tokens: int
+    selector_completion_tokens: Count
     """Completion tokens of the selector's online LLM calls."""
-    offline_tokens: int
+    offline_tokens: Count
     """Tokens of skill parses that this episode's selection was the first to need; a library's cost, not a task's."""
-    pairs_scored: int
+    pairs_scored: Count
     """Query-document pairs the reranker model scored for this selection."""
-    pairs_cached: int
+    pairs_cached: Count
     """Query-document pairs the score cache answered."""
     marks: tuple[str, ...]
     """What was unusual about the selection (``Selection.marks``)."""
@@ -96,29 +101,29 @@ class EpisodeRow:
     """The part of ``wall_seconds`` spent waiting for the backbone."""
     env_seconds: float
     """The part of ``wall_seconds`` spent in the environment."""
-    attempts: int
+    attempts: Count
     """Attempts made, the accepted one included."""
     finished_at: float
     """Unix time."""
     error: str = ""
     """Reason of an ``infra_error``."""
-    trajectory_offset: int = -1
+    trajectory_offset: Offset = -1
     """Byte offset of the trajectory's line in ``trajectories.jsonl``; -1 when there is none."""
-    reasoning_tokens: int = 0
+    reasoning_tokens: Count = 0
     """The part of ``completion_tokens`` the model thought with (see ``Usage``)."""
     cost: float | None = None
     """Money for the agent's prompt and completion tokens by the backbone's ``price``; None when that is not known.
     Discarded replies and broken-off attempts are in no row's cost, only in what the run has spent."""
     node: str = ""
     """Ray's id of the node that played the accepted attempt; empty for an ``infra_error``."""
-    skills_added: int = 0
+    skills_added: Annotated[int, Field(ge=-_MOST, le=_MOST)] = 0
     """Skills whose text the agent read later than in the first prompt."""
     lookup_seconds: float = 0.0
     """The part of ``wall_seconds`` spent waiting for the selector's tools and advice."""
     memory: str = ""
     """File in the cell's folder ``memory`` that the episode of a learning selector started from; empty for others and
     before the first update."""
-    selection_offset: int = -1
+    selection_offset: Offset = -1
     """Byte offset of the selection's line in ``selections.jsonl``; -1 when it was not kept."""
 
     @property
@@ -187,15 +192,45 @@ def read_rows(cell_dir: Path, beginning: str = "") -> LedgerContent:
 
 
 def read_trajectories(cell_dir: Path) -> Iterator[dict[str, Any]]:
-    """The trajectory of every finished episode, in ledger order."""
+    """The trajectory of every finished episode, in ledger order. Raises ``DataError`` for a damaged line."""
     path = cell_dir / "trajectories.jsonl"
     if not path.exists():
         return
-    with path.open("rb") as file:
-        for row in read_rows(cell_dir).rows:
-            if row.trajectory_offset >= 0:
-                file.seek(row.trajectory_offset)
-                yield orjson.loads(file.readline())
+    for row in read_rows(cell_dir).rows:
+        if row.trajectory_offset >= 0:
+            yield read_line(path, row.trajectory_offset)
+
+
+def read_line(path: Path, offset: int) -> dict[str, Any]:
+    """The line of an episode in ``trajectories.jsonl`` or ``selections.jsonl``.
+
+    Args:
+        path: the file.
+        offset: where the line begins, in bytes.
+
+    Raises:
+        DataError: the file cannot be read, or there is no object on that line.
+    """
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            plain = orjson.loads(file.readline())
+    except OSError as error:
+        raise DataError(
+            f"{path}: cannot be read ({error.strerror or error})", "copy a cell's folder with all its files"
+        ) from error
+    except orjson.JSONDecodeError as error:
+        raise damaged_line(path, offset, f"not a line of JSON ({error})") from error
+    if not isinstance(plain, dict):
+        raise damaged_line(path, offset, "not an object")
+    return plain
+
+
+def damaged_line(path: Path, offset: int, what: str) -> DataError:
+    """The error for a line of an episode that is not what it should be."""
+    return DataError(
+        f"{path}, byte {offset}: {what}", "the file was damaged or replaced; the episode's row still counts"
+    )
 
 
 def read_config(cell_dir: Path) -> dict[str, Any]:
@@ -206,7 +241,8 @@ def read_config(cell_dir: Path) -> dict[str, Any]:
     except (OSError, orjson.JSONDecodeError) as error:
         what = "there is no such file" if isinstance(error, FileNotFoundError) else getattr(error, "strerror", error)
         raise DataError(f"{path}: not a cell's configuration ({what})", "give the folder of a cell") from error
-    if not isinstance(plain, dict) or not {"identity", "cell", "settings", "tasks"} <= plain.keys():
+    parts = [plain.get(part) for part in ("identity", "cell", "settings")] if isinstance(plain, dict) else [None]
+    if not all(isinstance(part, dict) for part in parts) or not isinstance(plain.get("tasks"), list):
         raise DataError(f"{path}: not a cell's configuration", "give the folder of a cell, or remove this one")
     return plain
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from pydantic import BaseModel, Field, ValidationError
+
+from skillarena.conf.user_path import user_path
 
 _BYTES = {"float32": 4.0, "float": 4.0, "bfloat16": 2.0, "float16": 2.0, "half": 2.0}
 _QUANTISED = {"fp8": 1.0, "int8": 1.0, "awq": 0.5, "gptq": 0.5, "bitsandbytes": 0.5, "mxfp4": 0.5}
@@ -101,29 +103,58 @@ def facts_from_name(model: str) -> ModelFacts:
 
 def facts_from_folder(folder: Path) -> ModelFacts:
     """Facts of a checkpoint: ``config.json`` and the sizes of the safetensors files."""
-    whole: dict[str, Any] = json.loads((folder / "config.json").read_bytes())
-    config = {**whole, **whole.get("text_config", {})}  # multimodal models keep the language model's part apart
-    dtype = str(config.get("dtype") or config.get("torch_dtype") or "bfloat16")
+    try:
+        whole = _Config.model_validate_json((folder / "config.json").read_bytes())
+    except (OSError, ValidationError):
+        return ModelFacts(source="on this machine, with a configuration that cannot be read")
+    config = whole.text_config or whole  # multimodal models keep the language model's part apart
+    dtype = config.dtype or config.torch_dtype or whole.dtype or whole.torch_dtype or "bfloat16"
     size = float(sum(file.stat().st_size for file in folder.glob("*.safetensors")))
-    plain = "quantization_config" not in whole
+    plain = whole.quantization_config is None
     return ModelFacts(
         parameters=size / _BYTES.get(dtype, 2.0) if size and plain else None,
         stored_bytes=size if size and not plain else None,
         cache_elements_per_token=_cache_elements(config),
         dtype=dtype,
-        max_length=config.get("max_position_embeddings"),
+        max_length=config.max_position_embeddings or whole.max_position_embeddings,
         source="its files on this machine" if size else "its configuration on this machine, without weights",
     )
 
 
-def _cache_elements(config: Mapping[str, Any]) -> float | None:
+_Size = Annotated[int, Field(gt=0, le=2**40)]
+
+
+class _Part(BaseModel):
+    """What is read of a ``config.json``; keys that a kind of model words otherwise make it unreadable."""
+
+    dtype: str | None = None
+    torch_dtype: str | None = None
+    max_position_embeddings: _Size | None = None
+    num_attention_heads: _Size | None = None
+    num_key_value_heads: _Size | None = None
+    num_hidden_layers: Annotated[int, Field(gt=0, le=100_000)] | None = None
+    hidden_size: _Size | None = None
+    head_dim: _Size | None = None
+    layer_types: list[str] | None = None
+
+
+class _Config(_Part):
+    text_config: _Part | None = None
+    quantization_config: object = None
+
+
+def _cache_elements(config: _Part) -> float | None:
     """Keys and values of all layers that attend to the whole text; others keep a state of fixed size."""
-    heads = config.get("num_key_value_heads") or config.get("num_attention_heads")
-    layers = config.get("num_hidden_layers")
+    heads = config.num_key_value_heads or config.num_attention_heads
+    layers = config.num_hidden_layers
     if not heads or not layers:
         return None
-    attending = sum(kind != "linear_attention" for kind in config.get("layer_types") or ["full_attention"] * layers)
-    width = config.get("head_dim") or config["hidden_size"] / config["num_attention_heads"]
+    attending = sum(kind != "linear_attention" for kind in config.layer_types or ["full_attention"] * layers)
+    width = config.head_dim
+    if width is None:
+        if not config.hidden_size or not config.num_attention_heads:
+            return None
+        return 2 * attending * heads * config.hidden_size / config.num_attention_heads
     return float(2 * attending * heads * width)
 
 
@@ -132,7 +163,7 @@ def _quantised(method: str | None) -> float | None:
 
 
 def _folder_of(model: str) -> Path | None:
-    local = Path(model).expanduser()
+    local = user_path(model)
     if (local / "config.json").is_file():
         return local
     if model.count("/") != 1:

@@ -17,9 +17,10 @@ from skillarena.orchestration.api_keys import key_variables
 from skillarena.orchestration.assembly import AssembledParts, build, build_selector, load_library
 from skillarena.orchestration.backbones.tokens import estimate_tokens
 from skillarena.orchestration.cells import Cell, Preflight, cache_folder, indexing_of, needs_of, sections
-from skillarena.orchestration.ledger import EpisodeRow, read_config, read_rows
+from skillarena.orchestration.ledger import EpisodeRow, read_rows
 from skillarena.orchestration.plan_estimate import SKILLS_SELECTED, Kind, PastEpisode, Use
 from skillarena.orchestration.plan_memory import is_here
+from skillarena.orchestration.report.archive import read_cell_config
 from skillarena.orchestration.selection_store import SelectionStore
 from skillarena.orchestration.serving.vllm_spec import ServerSpec
 from skillarena.orchestration.settings import Settings, digest
@@ -88,7 +89,7 @@ class Survey(Preflight):
         found = []
         for path in sorted((Path(cells[0].settings.output_dir) / "cells").glob("*/config.json")):
             try:
-                about = read_config(path.parent)["cell"]
+                about = read_cell_config(path.parent)["cell"]
             except DataError as error:  # another cell's folder: no reason to refuse this plan
                 log.warning("%s; left out", error.message)
                 continue

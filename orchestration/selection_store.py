@@ -6,9 +6,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 import orjson
+from pydantic import TypeAdapter, ValidationError
 
+from skillarena.conf.errors import DataError
 from skillarena.selectors.cache import DiskCache
-from skillarena.selectors.interface import SelectedSkill, Selection, SelectionCost
+from skillarena.selectors.interface import Selection
 
 FORMAT = 2
 """Raise it when the stored form or the built-in methods change, so that older selections are computed anew."""
@@ -25,7 +27,7 @@ class SelectionStore:
         stored = self._cache.get_many([bytes.fromhex(key)]).get(bytes.fromhex(key))
         try:
             return None if stored is None else selection_from_json(stored)
-        except (orjson.JSONDecodeError, KeyError, TypeError):
+        except DataError:
             return None
 
     def put(self, key: str, selection: Selection) -> None:
@@ -39,12 +41,15 @@ def selection_to_json(selection: Selection) -> bytes:
 
 
 def selection_from_json(data: bytes) -> Selection:
-    """The inverse of ``selection_to_json``."""
-    plain = orjson.loads(data)
-    return Selection(
-        skills=tuple(SelectedSkill(**skill) for skill in plain["skills"]),
-        guidance=plain["guidance"],
-        marks=tuple(plain["marks"]),
-        details=plain["details"],
-        cost=SelectionCost(**plain["cost"]),
-    )
+    """The inverse of ``selection_to_json``. Raises ``DataError`` for anything else."""
+    try:
+        return _SCHEMA.validate_python(orjson.loads(data))
+    except orjson.JSONDecodeError as error:
+        problem = str(error)
+    except ValidationError as error:
+        first = error.errors()[0]
+        problem = ": ".join([*map(str, first["loc"]), first["msg"]])
+    raise DataError(f"not a selection ({problem})", "it was written by another version or is damaged")
+
+
+_SCHEMA = TypeAdapter(Selection)

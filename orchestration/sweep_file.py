@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-import orjson
+from pydantic import BaseModel, Field, ValidationError
 
 from skillarena.conf.errors import DataError
 from skillarena.envs.json_file import write_json
@@ -34,22 +34,27 @@ def write_sweep(output_dir: Path, name: str, cells: Sequence[Cell]) -> Path:
 
 def read_sweep(path: Path) -> list[Path]:
     """Cell folders of a sweep file. Raises ``DataError`` when it is none."""
-    return [Path(os.path.normpath(path.parent / folder)) for folder in _read(path)["cells"]]
+    return [Path(os.path.normpath(path.parent / folder)) for folder in _read(path).cells]
 
 
 def read_sweep_name(path: Path) -> str:
     """The name under which MLflow knows the sweep of a file. Raises ``DataError`` when it is none."""
-    return str(_read(path)["sweep"])
+    return _read(path).sweep
 
 
-def _read(path: Path) -> dict[str, Any]:
+class _Sweep(BaseModel):
+    sweep: str
+    cells: list[Annotated[str, Field(pattern=r"^[^\x00]+$")]] = Field(min_length=1)
+
+
+def _read(path: Path) -> _Sweep:
     try:
-        plain: dict[str, Any] = orjson.loads(path.read_bytes())
-        if isinstance(plain["sweep"], str) and plain["cells"] and all(isinstance(cell, str) for cell in plain["cells"]):
-            return plain
-        problem = "no name or no cells"
-    except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
+        return _Sweep.model_validate_json(path.read_bytes())
+    except OSError as error:
         problem = type(error).__name__
+    except ValidationError as error:
+        first = error.errors()[0]
+        problem = ": ".join([*map(str, first["loc"][:1]), first["msg"]])
     raise DataError(
         f"{path}: not a sweep's file ({problem})",
         "give a file of OUTPUT_DIR/sweeps, an output folder or a cell's folder",

@@ -12,8 +12,8 @@ from skillarena.conf.errors import TrackingError
 from skillarena.envs.interface import EndReason
 from skillarena.orchestration.cell_run import PARENT_TAG, CellRun, Parent
 from skillarena.orchestration.ledger import read_config, read_rows
-from skillarena.orchestration.report.archive import cell_folders
-from skillarena.orchestration.settings import Settings
+from skillarena.orchestration.report.archive import cell_folders, read_cell_config
+from skillarena.orchestration.settings import validate
 from skillarena.orchestration.summary import summarise
 from skillarena.orchestration.sweep_file import read_sweep, read_sweep_name
 from skillarena.orchestration.sweep_run import SweepRun
@@ -56,7 +56,10 @@ def sync(paths: Sequence[Path], uri: str | None = None) -> Iterator[Synced]:
 
 
 def _sync_sweep(file: Path, uri: str | None) -> Iterator[Synced]:
-    store = _Store.of(read_sweep(file)[0], uri)
+    folders = read_sweep(file)
+    for folder in folders:
+        read_cell_config(folder)
+    store = _Store.of(folders[0], uri)
     with _refusals(file):
         sweep = store.sweep(file)
         sweep.open()
@@ -123,7 +126,7 @@ class _Store:
 
     @staticmethod
     def of(cell_dir: Path, uri: str | None) -> _Store:
-        settings = Settings.model_validate(read_config(cell_dir)["settings"])
+        settings = validate(read_cell_config(cell_dir)["settings"])
         tracking = with_uri(settings.tracking, uri)
         return _Store(*connect(tracking, settings.output_dir), tracking.traces)
 

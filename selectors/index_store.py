@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import zlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -19,6 +20,12 @@ from skillarena.selectors.measure import offline
 _LOG = logging.getLogger(__name__)
 _LOCK_TIMEOUT_S = 6 * 3600.0
 _STORED = np.dtype("<f4")
+_FORMAT = "index/2"
+"""Raise the number when the form of the files changes."""
+_CHECK = 4
+"""Bytes of the checksum behind the content: rows of numbers begin where pages do, which a search would notice."""
+_START = zlib.crc32(_FORMAT.encode())
+"""What checksums begin with, so that a few zeros are not a sound file."""
 
 Vectors = NDArray[np.float32]
 _Content = TypeVar("_Content")
@@ -48,7 +55,7 @@ class IndexStore:
 
         def keep(path: Path) -> bytes:
             content = make()
-            _write(path, lambda file: file.write(content))
+            _write(path, [content])
             return content
 
         return self._kept(self._path(kind, key), _read, keep, make)
@@ -71,7 +78,8 @@ class IndexStore:
         """
 
         def keep(path: Path) -> Vectors:
-            _write(path, lambda file: _write_blocks(file, make()))
+            # Plain writing tells of a full disk; writing to a mapped file would end the process.
+            _write(path, (np.ascontiguousarray(block, dtype=_STORED).data.cast("B") for block in make()))
             mapped = _map(path, rows)
             return make_here() if mapped is None else mapped
 
@@ -81,7 +89,7 @@ class IndexStore:
         return self._kept(self._path(kind, key), lambda path: _map(path, rows), keep, make_here)
 
     def _path(self, kind: str, key: tuple[str, ...]) -> Path:
-        return self._folder / f"{kind}-{digest(kind, *key).hex()[:32]}"
+        return self._folder / f"{kind}-{digest(_FORMAT, kind, *key).hex()[:32]}"
 
     def _kept(
         self,
@@ -117,33 +125,41 @@ class IndexStore:
 
 
 def _read(path: Path) -> bytes | None:
-    with suppress(OSError):
-        return path.read_bytes()
-    return None
+    """The stored content; None where there is none or it is damaged."""
+    whole = _mapped(path)
+    return None if whole is None else whole[:-_CHECK].tobytes()
 
 
 def _map(path: Path, rows: int) -> Vectors | None:
-    """The stored matrix; None where there is none or its file is cut off."""
-    with suppress(OSError, ValueError):
-        return np.asarray(np.memmap(path, dtype=_STORED, mode="r")).reshape(rows, -1)
+    """The stored matrix; None where there is none or it is damaged."""
+    whole = _mapped(path)
+    with suppress(ValueError):  # not that many rows
+        return None if whole is None else whole[:-_CHECK].view(_STORED).reshape(rows, -1)
     return None
 
 
-def _write_blocks(file: BinaryIO, blocks: Iterable[Vectors]) -> None:
-    """The numbers and nothing else, so that rows do not straddle pages, which the search would notice.
+def _mapped(path: Path) -> NDArray[np.uint8] | None:
+    """A file's bytes, mapped from it; None where there is none, or its checksum does not fit."""
+    try:
+        whole = np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
+    except (OSError, ValueError):  # missing or empty
+        return None
+    if zlib.crc32(whole[:-_CHECK].data, _START).to_bytes(_CHECK, "big") == whole[-_CHECK:].tobytes():
+        return whole
+    _LOG.warning("%s is damaged and will be made again", path)
+    return None
 
-    Plain writing tells of a full disk; writing to a mapped file would end the process.
-    """
-    for block in blocks:
-        file.write(np.ascontiguousarray(block, dtype=_STORED).data)
 
-
-def _write(path: Path, write: Callable[[BinaryIO], object]) -> None:
+def _write(path: Path, blocks: Iterable[bytes | memoryview]) -> None:
     """Put a file in its place when it is whole; a warning where that is impossible."""
     part = path.with_name(f"{path.name}.{uuid4().hex}.part")
+    check = _START
     try:
         with part.open("wb") as file:
-            write(file)
+            for block in blocks:
+                check = zlib.crc32(block, check)
+                file.write(block)
+            file.write(check.to_bytes(_CHECK, "big"))
         part.replace(path)
     except OSError as error:
         _warn(path, error)

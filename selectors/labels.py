@@ -10,6 +10,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from skillarena.conf.errors import ConfigError, LibraryError, nearest
+from skillarena.conf.user_path import user_path
 from skillarena.selectors.cache import digest
 from skillarena.selectors.interface import Skill
 from skillarena.selectors.library import SkillLibrary
@@ -97,7 +98,7 @@ def load_labels(path: str | Path | None = None) -> Labels:
     Raises:
         ConfigError: the file is missing or has another form.
     """
-    files = sorted(SHIPPED.glob("*.json")) if path is None else [Path(path).expanduser()]
+    files = sorted(SHIPPED.glob("*.json")) if path is None else [user_path(path)]
     joined: dict[str, dict[str, list[str]]] = {}
     for file in files:
         for benchmark, types in _read(file).items():

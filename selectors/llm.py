@@ -55,6 +55,14 @@ class Answer:
     prompt_tokens: int
     completion_tokens: int
 
+    @staticmethod
+    def stored(kept: bytes) -> Answer | None:
+        """An answer that was kept as JSON; None for anything else, which then is asked for anew."""
+        try:
+            return Answer(**json.loads(kept))
+        except (ValueError, TypeError, RecursionError):
+            return None
+
 
 @dataclass(slots=True)
 class LlmUse:
@@ -109,8 +117,9 @@ class CachedLlm:
         ]
         key = digest(_FORMAT, self.identity, json.dumps(messages))
         stored = self._cache.get_many([key]).get(key)
-        if stored is not None:
-            answer = Answer(**json.loads(stored))
+        known = None if stored is None else Answer.stored(stored)
+        if known is not None:
+            answer = known
         else:
             reply = self._model.chat(messages)
             usage = reply.usage
@@ -118,6 +127,6 @@ class CachedLlm:
             self._cache.put_many({key: json.dumps(asdict(answer)).encode()})
         if not is_offline():
             self.online.add(answer)
-        elif stored is None:
+        elif known is None:
             self.offline.add(answer)
         return answer

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from skillarena.conf.errors import ConfigError, RerankerError, nearest
+from skillarena.conf.user_path import user_path
 from skillarena.selectors.measure import offline
 
 Pair = tuple[str, str]
@@ -123,7 +124,7 @@ def load_reference(reference: str) -> Reference:
         ConfigError: there is no such file, or it is no reference.
     """
     names = {path.stem: path for path in _SHIPPED.glob("*.json")}
-    path = names.get(reference) or Path(reference).expanduser()
+    path = names.get(reference) or user_path(reference)
     try:
         return Reference.model_validate_json(path.read_bytes())
     except OSError as error:

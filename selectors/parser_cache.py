@@ -87,10 +87,21 @@ class CachedParser:
 
     def _kept(self, key: bytes, kind: type[Parsed], parse: Callable[[], Parsed]) -> tuple[Parsed, bool]:
         stored = self._cache.get_many([key]).get(key)
-        if stored is not None:
-            fields = json.loads(stored)
-            lists = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
-            return kind(**{**fields, **lists}), True
+        if stored is not None and (known := stored_parse(stored, kind)) is not None:
+            return known, True
         parsed = parse()
         self._cache.put_many({key: json.dumps(asdict(parsed)).encode()})
         return parsed, False
+
+
+def stored_parse(stored: bytes, kind: type[Parsed]) -> Parsed | None:
+    """A parse that was kept as JSON; None for anything else, which then is parsed anew.
+
+    Texts may hold half characters, which stricter readers of JSON refuse.
+    """
+    try:
+        fields = json.loads(stored)
+        lists = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
+        return kind(**{**fields, **lists})
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return None

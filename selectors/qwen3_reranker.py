@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skillarena.conf.errors import RerankerError
-from skillarena.selectors.checkpoint import SAFE_WEIGHTS, Checkpoint, find_checkpoint, loading
+from skillarena.selectors.checkpoint import SAFE_WEIGHTS, Checkpoint, architecture, find_checkpoint, loading
 from skillarena.selectors.options import DTYPES, check_choice, check_counts, check_optional_counts
 from skillarena.selectors.parity import load_reference, prove
 from skillarena.selectors.qwen3_prompt import PromptTokenizer, Qwen3Prompt, load_prompt_tokenizer
@@ -181,12 +180,12 @@ class _Network:
 
 def _is_classifier(checkpoint: Checkpoint) -> bool:
     """Whether the checkpoint is a conversion with one score instead of words. Raises ``RerankerError``."""
-    architecture = (json.loads(checkpoint.marker.read_bytes()).get("architectures") or ["unknown"])[0]
-    if architecture.endswith("ForSequenceClassification"):
+    kind = architecture(checkpoint)
+    if kind.endswith("ForSequenceClassification"):
         return True
-    if architecture.endswith("ForCausalLM"):
+    if kind.endswith("ForCausalLM"):
         return False
     raise RerankerError(
-        f"{checkpoint.identity} is no Qwen3 reranker: its architecture is {architecture}",
+        f"{checkpoint.identity} is no Qwen3 reranker: its architecture is {kind}",
         "use a Qwen3-Reranker checkpoint, or reranker=cross_encoder for other kinds",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from functools import cached_property
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from skillarena.conf.errors import ConfigError, RerankerError
 from skillarena.selectors.cache import DiskCache, cached_rows, digest
-from skillarena.selectors.checkpoint import SAFE_WEIGHTS, Checkpoint, find_checkpoint, loading
+from skillarena.selectors.checkpoint import SAFE_WEIGHTS, Checkpoint, architecture, find_checkpoint, loading
 from skillarena.selectors.interface import Embedder, Reranker
 from skillarena.selectors.options import check_counts, check_optional_counts
 
@@ -155,15 +154,15 @@ class CrossEncoderReranker:
 
 def _check_is_classifier(checkpoint: Checkpoint) -> None:
     """Loading any other checkpoint would put an untrained head on it without a word."""
-    architectures = json.loads(checkpoint.marker.read_bytes()).get("architectures") or ["unknown"]
-    if architectures[0].startswith("Qwen3"):
+    kind = architecture(checkpoint)
+    if kind.startswith("Qwen3"):
         raise RerankerError(
-            f"{checkpoint.identity} is no cross-encoder: {architectures[0]} reads a prompt, not a bare pair",
+            f"{checkpoint.identity} is no cross-encoder: {kind} reads a prompt, not a bare pair",
             "use reranker=qwen3_reranker_0_6b with this model",
         )
-    if not architectures[0].endswith("ForSequenceClassification"):
+    if not kind.endswith("ForSequenceClassification"):
         raise RerankerError(
-            f"{checkpoint.identity} is no cross-encoder: its architecture is {architectures[0]}",
+            f"{checkpoint.identity} is no cross-encoder: its architecture is {kind}",
             "use a sequence-classification checkpoint, or the similarity reranker with this model as embedder",
         )
 

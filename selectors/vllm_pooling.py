@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import numpy as np
-import orjson
 import tenacity
 from numpy.typing import NDArray
+from pydantic import BaseModel, ValidationError
 
 from skillarena.conf.errors import ConfigError, ModelHostLost, RerankerError
 from skillarena.conf.redaction import body_without_key, without_key
@@ -27,6 +27,9 @@ _PASSING = frozenset({429, 500, 502, 503, 504})
 """Answers that another attempt may turn into scores."""
 _LONGEST_WAIT_S = 20.0
 _SHOWN = 300
+_LARGEST_BODY = 32_000_000
+"""Bytes of an answer; one with a score for each pair of a request takes some thousand."""
+_Form = TypeVar("_Form", bound=BaseModel)
 
 
 class _TryAgain(Exception):
@@ -163,13 +166,13 @@ class _Server:
 
     def check(self) -> None:
         """Raises ``RerankerError`` when the server has another model, or too short prompts."""
-        served = {str(entry["id"]): entry for entry in self._ask("GET", "/v1/models")["data"]}
+        served = {entry.id: entry for entry in self._ask("GET", "/v1/models", _Models).data}
         if self._model not in served:
             raise RerankerError(
                 f"{self._client.base_url} serves {', '.join(served) or 'nothing'}, not {self._model!r}",
                 "set reranker.served_name to the model's name on the server",
             )
-        longest = served[self._model].get("max_model_len") or self._max_length
+        longest = served[self._model].max_model_len or self._max_length
         if longest < self._max_length:
             raise RerankerError(
                 f"{self._client.base_url} takes {longest} tokens, fewer than reranker.max_length={self._max_length}",
@@ -186,30 +189,39 @@ class _Server:
         return logits
 
     def _classify(self, prompts: list[list[int]]) -> list[float]:
-        answer = self._ask("POST", "/classify", {"model": self._model, "input": prompts, "use_activation": False})
-        rows = sorted(answer["data"], key=lambda row: int(row["index"]))
-        if len(rows) != len(prompts) or any(len(row["probs"]) != 1 for row in rows):
+        body = {"model": self._model, "input": prompts, "use_activation": False}
+        rows = sorted(self._ask("POST", "/classify", _Classes, body).data, key=lambda row: row.index)
+        if [row.index for row in rows] != list(range(len(prompts))) or any(len(row.probs) != 1 for row in rows):
             raise RerankerError(
                 f"{self._client.base_url}/classify gave {len(rows)} answers of {_classes(rows)} classes"
                 f" to {len(prompts)} pairs",
                 "serve a reranker with one score: --runner pooling, and --hf-overrides for an original checkpoint",
             )
-        return [float(row["probs"][0]) for row in rows]
+        return [row.probs[0] for row in rows]
 
-    def _ask(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+    def _ask(self, method: str, path: str, form: type[_Form], body: Any = None) -> _Form:
         try:
-            return self._retrying(self._attempt, method, path, body)
+            answer: _Form = self._retrying(self._attempt, method, path, form, body)
         except _TryAgain as error:
             raise ModelHostLost(
                 f"the reranker's server {self._client.base_url} gave no answer: {error}", "see whether it still runs"
             ) from error
+        return answer
 
-    def _attempt(self, method: str, path: str, body: Any) -> dict[str, Any]:
+    def _attempt(self, method: str, path: str, form: type[_Form], body: Any) -> _Form:
+        received = bytearray()
         try:
-            response = self._client.request(method, path, json=body)
-        except httpx.TransportError as error:
+            with self._client.stream(method, path, json=body) as response:
+                for chunk in response.iter_bytes():
+                    received += chunk
+                    if len(received) > _LARGEST_BODY:
+                        raise RerankerError(
+                            f"{self._client.base_url}{path} answers with more than {_LARGEST_BODY:,} bytes",
+                            "check reranker.base_url",
+                        )
+        except httpx.RequestError as error:  # a broken connection, or a body that cannot be unpacked
             raise _TryAgain(f"{type(error).__name__} {without_key(str(error), self._key)}") from None  # has the key
-        content = body_without_key(response.content, self._key)
+        content = body_without_key(bytes(received), self._key)
         shown = without_key(content.decode("utf-8", "replace"), self._key)[:_SHOWN]
         if response.status_code in _PASSING:
             raise _TryAgain(f"status {response.status_code}: {shown}")
@@ -219,19 +231,34 @@ class _Server:
                 "check reranker.base_url, reranker.api_key_env, and that the server runs with --runner pooling",
             )
         try:
-            answer = orjson.loads(content)
-            if isinstance(answer["data"], list):
-                return dict(answer)
-        except (ValueError, TypeError, KeyError):
-            pass
-        raise RerankerError(
-            f"{self._client.base_url}{path} answers with something else than vLLM does: {shown}",
-            "check reranker.base_url",
-        )
+            return form.model_validate_json(content)
+        except ValidationError:
+            raise RerankerError(
+                f"{self._client.base_url}{path} answers with something else than vLLM does: {shown}",
+                "check reranker.base_url",
+            ) from None
 
 
-def _classes(rows: list[dict[str, Any]]) -> str:
-    return "/".join(sorted({str(len(row["probs"])) for row in rows})) or "no"
+class _Model(BaseModel):
+    id: str
+    max_model_len: int | None = None
+
+
+class _Models(BaseModel):
+    data: list[_Model]
+
+
+class _Row(BaseModel):
+    index: int
+    probs: list[float]
+
+
+class _Classes(BaseModel):
+    data: list[_Row]
+
+
+def _classes(rows: list[_Row]) -> str:
+    return "/".join(sorted({str(len(row.probs)) for row in rows})) or "no"
 
 
 def _checked_url(base_url: str) -> str:

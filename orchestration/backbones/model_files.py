@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from skillarena.conf.errors import BackboneError, ConfigError
+from skillarena.conf.user_path import user_path
 from skillarena.orchestration.backbones import smollm2
 from skillarena.selectors.checkpoint import content_digest, hub_file
 
@@ -38,7 +39,7 @@ def find_model(model: str, revision: str | None) -> ModelFiles:
         BackboneError: it is not there.
         ConfigError: a revision of a model that has none.
     """
-    folder = Path(model).expanduser()
+    folder = user_path(model)
     if revision is not None and (model == smollm2.MODEL or folder.is_dir()):
         raise ConfigError(f"model {model!r} has no revisions, yet revision={revision!r}", "set revision=null")
     if model == smollm2.MODEL:
@@ -56,7 +57,7 @@ def location_of(model: str) -> str:
     """What a server on this machine is told to load: a folder, or the hub id. Raises ``BackboneError``."""
     if model == smollm2.MODEL:
         return str(smollm2.converted())
-    folder = Path(model).expanduser()
+    folder = user_path(model)
     return str(folder) if folder.is_dir() else model
 
 
@@ -70,5 +71,5 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         config = json.loads(path.read_bytes())
         return {**config, **config.get("text_config", {})}
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise BackboneError(f"{path} is no configuration of a model ({error})", "check backbone.model") from error

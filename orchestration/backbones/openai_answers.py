@@ -27,6 +27,10 @@ _NO_CREDIT = re.compile(r"insufficient_quota|insufficient balance|exceeded your 
 _BROKEN_OFF = ("insufficient_system_resource",)
 """Finish reasons of replies that the server itself gave up (DeepSeek)."""
 _LONGEST_QUOTE = 300
+LARGEST_BODY = 32_000_000
+"""Bytes of a response that are read; a server that sends more is broken or hostile."""
+LONGEST_TEXT = 1_000_000
+"""Characters of a reply that are taken; the longest of real models has some hundred thousand."""
 
 
 def is_retryable(status: int, said: str) -> bool:
@@ -64,7 +68,8 @@ def read_answer(body: bytes, messages: Sequence[Message], *, accept_empty: bool 
         accept_empty: accept it in any case, as the model's own choice.
 
     Raises:
-        TryAgain: the body is no JSON (cut short, an error page), holds an error, holds no text, or was given up.
+        TryAgain: the body is no JSON (cut short, an error page), holds an error, holds no text or far too much, or was
+            given up.
     """
     try:
         content = json.loads(body)
@@ -85,8 +90,10 @@ def read_answer(body: bytes, messages: Sequence[Message], *, accept_empty: bool 
     finish_reason = str(choices[0].get("finish_reason") or "unknown")
     taken = read_usage(usage, messages, text, reasoning)
     useless = not text.strip() and finish_reason != "length" and not accept_empty
-    if finish_reason in _BROKEN_OFF or useless:
+    too_long = len(text) > LONGEST_TEXT
+    if finish_reason in _BROKEN_OFF or useless or too_long:
         kind = "a reply that the server broke off" if finish_reason in _BROKEN_OFF else "an empty reply"
+        kind = f"a reply of {len(text):,} characters, more than {LONGEST_TEXT:,}" if too_long else kind
         raise TryAgain(f"{kind} (finish_reason {finish_reason})", wasted=taken)
     return Answer(text, taken, finish_reason)
 

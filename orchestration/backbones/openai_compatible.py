@@ -18,6 +18,7 @@ from skillarena.orchestration.backbones.errors import RequestRefused, RetriesExh
 from skillarena.orchestration.backbones.gate import MOST_CONCURRENT, Call, Gate, Gates
 from skillarena.orchestration.backbones.interface import EpisodeContext, Message, Reply, Usage
 from skillarena.orchestration.backbones.openai_answers import (
+    LARGEST_BODY,
     explain,
     is_retryable,
     model_names,
@@ -252,6 +253,8 @@ class OpenAICompatible:
             with self._client.stream(method, url, json=body, headers=headers) as response:
                 for chunk in response.iter_bytes():
                     received += chunk
+                    if len(received) > LARGEST_BODY:
+                        raise TryAgain(f"a reply of more than {LARGEST_BODY:,} bytes")
                     if time.monotonic() > ends:  # the client's own read time-out starts anew with every chunk
                         raise httpx.ReadTimeout(f"not ended after {self._timeout_s:g} s")
         except httpx.RequestError as error:
@@ -316,7 +319,7 @@ def _checked_url(base_url: str) -> str:
     example = "give one such as http://127.0.0.1:8000/v1"
     try:
         url = httpx.URL(base_url)
-    except httpx.InvalidURL:  # its text may be a part of a password
+    except (httpx.InvalidURL, UnicodeError):  # its text may be a part of a password
         raise ConfigError("backbone.base_url is no URL", example) from None
     if url.userinfo or url.query or url.fragment or "@" in base_url:  # not repeated: it may hold a password
         raise ConfigError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -68,12 +69,13 @@ def retry_after_seconds(header: str | None, now: datetime | None = None) -> floa
     if not header:
         return None
     try:
-        return max(0.0, float(header))
+        seconds = float(header)
+        return max(0.0, seconds) if math.isfinite(seconds) else None
     except ValueError:
         pass
     try:
         moment = parsedate_to_datetime(header)
-    except ValueError:
+    except (ValueError, TypeError, IndexError, OverflowError):  # whatever the parser stumbles over
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

@@ -108,15 +108,7 @@ def _folders(path: Path) -> list[Path]:
 def read_cell(directory: Path) -> ArchivedCell:
     """One cell. Raises ``DataError`` when its configuration is missing or broken, or its ledger cannot be read."""
     plain = read_config(directory)
-    try:
-        config = _Config.model_validate(plain)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise DataError(
-            f"{directory / 'config.json'}: not a cell's configuration ({where}: {first['msg']})",
-            "give the folder of a cell, or remove this one",
-        ) from error
+    config = _checked(plain, directory)
     content = read_rows(directory)
     rows = {row.task_id: row for row in content.rows}
     known = {task.id: rows[task.id] for task in config.tasks if task.id in rows}
@@ -134,6 +126,25 @@ def read_cell(directory: Path) -> ArchivedCell:
         damaged_lines=content.damaged_lines,
         foreign_rows=len(rows) - len(known),
     )
+
+
+def read_cell_config(directory: Path) -> dict[str, Any]:
+    """``config.json`` of a cell, with everything in it that readers rely on. Raises ``DataError``."""
+    plain = read_config(directory)
+    _checked(plain, directory)
+    return plain
+
+
+def _checked(plain: dict[str, Any], directory: Path) -> _Config:
+    try:
+        return _Config.model_validate(plain)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise DataError(
+            f"{directory / 'config.json'}: not a cell's configuration ({where}: {first['msg']})",
+            "give the folder of a cell, or remove this one",
+        ) from error
 
 
 class _Axes(BaseModel, extra="allow"):

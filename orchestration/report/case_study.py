@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillarena.conf.errors import ConfigError, nearest
+from skillarena.conf.user_path import is_folder
 from skillarena.orchestration.report.case_model import CaseStudy, case_study
 from skillarena.orchestration.report.case_picture import draw
 
@@ -28,7 +29,7 @@ def check_figure_file(path: Path) -> None:
             f"--figure {path}: no such kind of figure{nearest(suffix, FORMATS)}",
             "name a file that ends in .svg, .png or .html",
         )
-    if not path.parent.is_dir():
+    if not is_folder(path.parent):
         raise ConfigError(f"--figure {path}: there is no folder {path.parent}", "make it, or name another file")
 
 

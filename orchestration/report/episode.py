@@ -11,8 +11,9 @@ from typing import Any
 import orjson
 
 from skillarena.conf.errors import ConfigError, DataError, nearest
-from skillarena.orchestration.ledger import EpisodeRow, read_config, read_rows
-from skillarena.orchestration.report.archive import cell_folders, reachable, read_cell
+from skillarena.conf.user_path import is_folder
+from skillarena.orchestration.ledger import EpisodeRow, damaged_line, read_line, read_rows
+from skillarena.orchestration.report.archive import cell_folders, read_cell, read_cell_config
 from skillarena.orchestration.selection_store import selection_from_json
 from skillarena.orchestration.trajectory import Trajectory
 from skillarena.selectors.interface import Selection
@@ -31,7 +32,7 @@ class Episode:
     @property
     def cell(self) -> dict[str, Any]:
         """What the cell's configuration says of the cell: id, name, axes, simulated. Raises ``DataError``."""
-        cell: dict[str, Any] = read_config(self.cell_dir)["cell"]
+        cell: dict[str, Any] = read_cell_config(self.cell_dir)["cell"]
         return cell
 
     def trajectory(self) -> Trajectory | None:
@@ -52,30 +53,15 @@ class Episode:
         path, offset = self.cell_dir / "selections.jsonl", self.row.selection_offset
         plain = self._line(path, offset)
         try:
-            return selection_from_json(orjson.dumps(plain["selection"]))
-        except (KeyError, TypeError, AttributeError) as error:
-            raise _damaged(path, offset, f"not a selection ({error!r})") from error
+            return selection_from_json(orjson.dumps(plain.get("selection")))
+        except DataError as error:
+            raise damaged_line(path, offset, error.message) from error
 
     def _line(self, path: Path, offset: int) -> dict[str, Any]:
-        try:
-            with path.open("rb") as file:
-                file.seek(offset)
-                plain = orjson.loads(file.readline())
-        except OSError as error:
-            raise DataError(
-                f"{path}: cannot be read ({error.strerror or error})", "copy a cell's folder with all its files"
-            ) from error
-        except orjson.JSONDecodeError as error:
-            raise _damaged(path, offset, f"not a line of JSON ({error})") from error
-        if not isinstance(plain, dict) or plain.get("episode_id") != self.row.episode_id:
-            raise _damaged(path, offset, "not the line of this episode")
+        plain = read_line(path, offset)
+        if plain.get("episode_id") != self.row.episode_id:
+            raise damaged_line(path, offset, "not the line of this episode")
         return plain
-
-
-def _damaged(path: Path, offset: int, what: str) -> DataError:
-    return DataError(
-        f"{path}, byte {offset}: {what}", "the file was damaged or replaced; the episode's row still counts"
-    )
 
 
 def find_episode(wanted: str, paths: Sequence[Path]) -> Episode:
@@ -91,7 +77,7 @@ def find_episode(wanted: str, paths: Sequence[Path]) -> Episode:
         DataError: a cell's folder is damaged.
     """
     for colon in (match.start() for match in re.finditer(":", wanted)):
-        if reachable(Path(wanted[:colon])) and Path(wanted[:colon]).is_dir():
+        if is_folder(Path(wanted[:colon])):
             return _by_task(Path(wanted[:colon]), wanted[colon + 1 :])
     if re.fullmatch(r"[0-9a-fA-F]+", wanted) and len(wanted) >= _FEWEST_DIGITS:
         return _by_id(wanted.lower(), paths)

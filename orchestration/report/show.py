@@ -12,8 +12,8 @@ import orjson
 
 from skillarena.conf.errors import ConfigError, nearest
 from skillarena.orchestration.console import console_for_results, plain
-from skillarena.orchestration.ledger import EpisodeRow, read_config
-from skillarena.orchestration.report.archive import Archive, ArchivedCell, load, reachable
+from skillarena.orchestration.ledger import EpisodeRow
+from skillarena.orchestration.report.archive import Archive, ArchivedCell, load, reachable, read_cell_config
 from skillarena.orchestration.report.case_study import check_figure_file, write_case_study
 from skillarena.orchestration.report.episode import Episode, find_episode
 from skillarena.orchestration.selection_store import selection_to_json
@@ -85,7 +85,7 @@ def _draw(episode: Episode, figure: Path) -> None:
         )
     trajectory = episode.trajectory()
     goal = trajectory.goal if trajectory else episode.row.task_name
-    write_case_study(selection, goal, label(read_config(episode.cell_dir)["settings"]["selector"]), figure)
+    write_case_study(selection, goal, label(read_cell_config(episode.cell_dir)["settings"]["selector"]), figure)
 
 
 def _whole(episode: Episode) -> dict[str, Any]:

@@ -19,6 +19,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from skillarena.conf.errors import DataError, nearest
+from skillarena.conf.user_path import user_path
 from skillarena.selectors.library import SkillLibrary
 
 GENERIC_ONLY = "generic_only"
@@ -113,7 +114,7 @@ def read_queries(folder: str | Path) -> tuple[Query, ...]:
     Raises:
         DataError: a file is missing, damaged or of another form, a task occurs twice or is not judged.
     """
-    folder = Path(folder).expanduser()
+    folder = user_path(folder)
     entries = _entries(_file(folder, _RELEVANCE))
     queries = tuple(_query(line, where, entries) for line, where in _task_lines(_file(folder, _TASKS)))
     if not queries:
@@ -147,7 +148,7 @@ def find_pool(folder: str | Path, tier: str | None = None) -> Pool | None:
     Raises:
         DataError: there is no such pool, or there are several to choose from.
     """
-    folder = Path(folder).expanduser()
+    folder = user_path(folder)
     pools = {pool.name: pool for pool in _pools(folder)}
     if tier is not None and tier not in pools:
         found = f"it has {', '.join(pools)}" if pools else "it has none"

@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from skillarena.conf.errors import DataError
+from skillarena.conf.user_path import user_path
 
 _FORM = (
     'write lines {"selector": "…", "query": "…", "ranking": ["SKILL_ID", …]}, or {"QUERY": ["SKILL_ID", …]} in a .json'
@@ -57,7 +58,7 @@ def read_predictions(path: str | Path) -> dict[str, list[Prediction]]:
     Raises:
         DataError: the file is missing or of another form, or a method answers a query twice.
     """
-    path = Path(path).expanduser()
+    path = user_path(path)
     try:
         content = path.read_bytes()
     except OSError as error:

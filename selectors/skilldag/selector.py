@@ -6,10 +6,10 @@ import copy
 from collections.abc import Sequence
 from functools import cached_property
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 from skillarena.conf.errors import ConfigError
+from skillarena.conf.user_path import user_path
 from skillarena.envs.interface import Task
 from skillarena.selectors.interface import Indexing, Selection
 from skillarena.selectors.live import Lesson
@@ -191,7 +191,7 @@ class SkillDag:
 
 def _read_file(path: str) -> bytes:
     try:
-        return Path(path).expanduser().read_bytes()
+        return user_path(path).read_bytes()
     except OSError as error:
         raise ConfigError(
             f"the SkillDAG memory {path} cannot be read ({error.strerror or error})",

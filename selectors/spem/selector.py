@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from skillarena.conf.errors import ConfigError, DataError
+from skillarena.conf.user_path import user_path
 from skillarena.envs.interface import Task
 from skillarena.selectors.interface import SelectedSkill, Selection
 from skillarena.selectors.live import Advice, EpisodeRecord, EpisodeTool, Lesson, Trigger
@@ -76,7 +77,7 @@ class Spem:
         self._top_k = top_k
         self._tau = tau
         self._decisions = Decisions(parts, k)
-        self._stored = None if memory is None else _read(Path(memory).expanduser())
+        self._stored = None if memory is None else _read(user_path(memory))
         self.identity = "" if self._stored is None else sha256(self._stored).hexdigest()
         self._loaded = None if self._stored is None else self._load(self._stored)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from datetime import timedelta
+import time
+from collections.abc import Sequence
+from functools import wraps
 from typing import Any
 
 import orjson
@@ -13,8 +14,11 @@ from hypothesis import strategies as st
 
 CASES = int(os.environ.get("FUZZ_CASES", "200"))
 """Cases for each parser; ``make test-fuzz`` takes 100,000."""
-SLOWEST = timedelta(seconds=2)
-"""That one case may take on a busy machine; parsers are linear, so a usual one takes less than a millisecond."""
+DEAR = max(CASES // 20, 10)
+"""Cases of tests that take a file or a process for each, tens of milliseconds."""
+SLOWEST = 2.0
+"""Seconds of processor time that one case may take; parsers are linear, so a usual one takes less than a millisecond.
+The clock on the wall would count what other programs do."""
 
 ODD = (
     "\x00", "\x1b[2J", "\u202e", "\u2066", "\ufeff", "\ufffe", "\u2028", "\x85", "\ud800", "é", "界", "🤖", "١", "½",
@@ -24,10 +28,25 @@ ODD = (
 )  # fmt: skip
 """Pieces that parsers stumble over."""
 
-fuzzed: Callable[[Callable[..., None]], Callable[..., None]] = settings(
-    max_examples=CASES, deadline=SLOWEST, database=None, suppress_health_check=list(HealthCheck)
-)
-"""The number of cases and the longest time of one."""
+
+def fuzzed(test: Any, cases: int = CASES) -> Any:
+    """Decorator of a test with ``given``: the number of cases and the longest time of one."""
+    inner = test.hypothesis.inner_test
+
+    @wraps(inner)
+    def timed(*args: Any, **kwargs: Any) -> None:
+        began = time.process_time()
+        inner(*args, **kwargs)
+        took = time.process_time() - began
+        assert took < SLOWEST, f"one case took {took:.1f} s"
+
+    test.hypothesis.inner_test = timed
+    return settings(max_examples=cases, deadline=None, database=None, suppress_health_check=list(HealthCheck))(test)
+
+
+def dear(test: Any) -> Any:
+    """The same with fewer cases."""
+    return fuzzed(test, DEAR)
 
 
 def texts(*words: str) -> st.SearchStrategy[str]:

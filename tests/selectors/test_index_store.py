@@ -96,7 +96,7 @@ def test_a_matrix_is_made_once_and_mapped_from_its_file(tmp_path: Path) -> None:
     assert len(calls) == 1
     file, lock = sorted((tmp_path / "new").iterdir())
     assert lock.name == f"{file.name}.lock"
-    assert np.fromfile(file, dtype=np.float32).tolist() == MATRIX.ravel().tolist()
+    assert np.fromfile(file, dtype=np.float32, count=MATRIX.size).tolist() == MATRIX.ravel().tolist()
 
 
 @pytest.mark.parametrize("left", [0, 1, 20, 47])
