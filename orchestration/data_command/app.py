@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from skillarena.orchestration import completion
+
 app = typer.Typer(
     name="data", help="Fetch or bring in what an experiment needs: games, models, skills.", no_args_is_help=True
 )
@@ -37,7 +39,9 @@ def alfworld(
 
 @app.command(context_settings={"ignore_unknown_options": True})  # for -m and other flags of Hydra
 def models(
-    overrides: Annotated[list[str] | None, typer.Argument(help="Hydra overrides, as for `run`.")] = None,
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="Hydra overrides, as for `run`.", autocompletion=completion.overrides)
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be fetched, and its size.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
 ) -> None:

@@ -127,7 +127,8 @@ def _ignored(weights: bool) -> list[str]:
 def _copy(hub: ModuleType, model: str, revision: str | None, *, weights: bool) -> Path | None:
     """A copy in the cache with configuration and, when asked for, every file of its weights."""
     try:
-        folder = Path(hub.snapshot_download(model, revision=revision, local_files_only=True))
+        here = {"local_files_only": True, "ignore_patterns": _ignored(weights)}
+        folder = Path(hub.snapshot_download(model, revision=revision, **here))
         index = folder / "model.safetensors.index.json"
         parts = set(json.loads(index.read_bytes())["weight_map"].values()) if index.is_file() else set()
     except Exception:  # none there, or a damaged one

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from skillarena.orchestration import completion
+
 app = typer.Typer(
     name="library",
     help="Put skill libraries together, look into them, and prepare them for selectors.",
@@ -18,7 +20,9 @@ Near = Annotated[
 ]
 ConfigDir = Annotated[Path | None, typer.Option(help="Folder of further configuration files.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Overrides = Annotated[list[str] | None, typer.Argument(help="Hydra overrides, as for `run`.")]
+Overrides = Annotated[
+    list[str] | None, typer.Argument(help="Hydra overrides, as for `run`.", autocompletion=completion.overrides)
+]
 
 
 @app.command(name="import")

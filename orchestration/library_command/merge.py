@@ -7,21 +7,20 @@ import lzma
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, cast
 
 import orjson
 from rich.text import Text
 
-from skillarena.conf.errors import LibraryError
 from skillarena.orchestration.console import EXIT_OK, console_for_results, plain
 from skillarena.orchestration.library_command.survey import Survey, survey
 from skillarena.orchestration.library_command.target import aside, check_free
 from skillarena.orchestration.library_command.tree import folder_of, write_document
 from skillarena.orchestration.progress_bar import ProgressBar
 from skillarena.selectors.interface import Skill
-from skillarena.selectors.library import POOLS, SkillLibrary
+from skillarena.selectors.library import POOLS, Rejection, SkillLibrary
 
 _MOST_LISTED = 10
 
@@ -52,24 +51,34 @@ def merge(sources: Sequence[str], to: Path, *, near: float, drop_near: bool, as_
     left_out = {repeat.index for repeat in (found.repeats if drop_near else found.exact)}
     kept = [skill for index, skill in enumerate(found.skills) if index not in left_out]
     with aside(to) as staging:
-        if to.name.endswith(POOLS):
-            _write_pool(kept, staging)
-            _check(kept, staging)
-        else:
-            _write_tree(kept, staging)
-    bare = sum(bool(skill.fields) for skill in kept) if to.name.endswith(POOLS) else 0
-    report = _json if as_json else _print
-    report(found, len(kept), bare, to)
+        is_pool = to.name.endswith(POOLS)
+        lost = _write_pool(kept, staging) if is_pool else _write_tree(kept, staging)
+    written = Written(to, len(kept) - len(lost), drop_near, [*found.rejected, *lost])
+    bare = sum(bool(skill.fields) for skill in kept) if is_pool else 0
+    (_json if as_json else _print)(found, written, bare)
     return EXIT_OK
 
 
-def _write_pool(skills: Sequence[Skill], path: Path) -> None:
-    """One JSON object a line, as ``SkillLibrary.load`` reads them."""
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of a survey."""
+
+    to: Path
+    skills: int
+    without_near: bool
+    """Near-duplicates were left out."""
+    rejected: list[Rejection]
+
+
+def _write_pool(skills: Sequence[Skill], path: Path) -> list[Rejection]:
+    """One JSON object a line, as ``SkillLibrary.load`` reads them; returns what does not read back as it was."""
     with _create(path) as file, ProgressBar("writing", len(skills)) as bar:
         for skill in skills:
             record = {"skill_id": skill.id, "name": skill.name, "description": skill.description, "body": skill.body}
             file.write(orjson.dumps(record) + b"\n")
             bar.advance()
+    back = {skill.id: (skill.name, skill.description, skill.body) for skill in SkillLibrary.load([path]).skills}
+    return [_lost(skill) for skill in skills if back.get(skill.id) != (skill.name, skill.description, skill.body)]
 
 
 def _create(path: Path) -> IO[bytes]:
@@ -78,52 +87,49 @@ def _create(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", lzma.open(path, "wb")) if path.suffix == ".xz" else path.open("wb")
 
 
-def _check(skills: Sequence[Skill], pool: Path) -> None:
-    written = {skill.id: (skill.name, skill.description, skill.body) for skill in skills}
-    back = {skill.id: (skill.name, skill.description, skill.body) for skill in SkillLibrary.load([pool]).skills}
-    for skill_id, content in written.items():
-        if back.get(skill_id) != content:
-            raise LibraryError(
-                f"the skill {skill_id!r} would not read back from a pool as it is", "write a folder, or leave it out"
-            )
-
-
-def _write_tree(skills: Sequence[Skill], root: Path) -> None:
-    """Each skill in the folder that its id names."""
+def _write_tree(skills: Sequence[Skill], root: Path) -> list[Rejection]:
+    """Each skill in the folder that its id names; returns what would not read back as it was."""
     taken: set[str] = set()
+    lost = []
     with ProgressBar("writing", len(skills)) as bar:
         for skill in skills:
-            write_document(skill, root / folder_of(skill.id, taken))
+            if not write_document(skill, root / folder_of(skill.id, taken)):
+                lost.append(_lost(skill))
             bar.advance()
+    return lost
 
 
-def _json(found: Survey, kept: int, bare: int, to: Path) -> None:
+def _lost(skill: Skill) -> Rejection:
+    return Rejection(skill.source, "would read as something else in the new library")
+
+
+def _json(found: Survey, written: Written, bare: int) -> None:
     plain_data = {
-        "to": str(to),
-        "skills": kept,
+        "to": str(written.to),
+        "skills": written.skills,
         "read_twice": [asdict(entry) for entry in found.read_twice],
         "exact_duplicates": [found.plain(repeat) for repeat in found.exact],
         "near_duplicates": [found.plain(repeat) for repeat in found.near],
-        "rejected": [asdict(entry) for entry in found.rejected],
+        "rejected": [asdict(entry) for entry in written.rejected],
         "without_further_fields": bare,
     }
     sys.stdout.write(orjson.dumps(plain_data, option=orjson.OPT_INDENT_2).decode() + "\n")
 
 
-def _print(found: Survey, kept: int, bare: int, to: Path) -> None:
-    lines = [f"{kept:,} skills in {to}"]
-    dropped = len(found.skills) - kept
+def _print(found: Survey, written: Written, bare: int) -> None:
+    rejected, to = written.rejected, written.to
+    lines = [f"{written.skills:,} skills in {to}"]
     exact, near = len(found.exact) + len(found.read_twice), len(found.near)
     lines.append(f"{exact:,} exact duplicates, left out")
-    lines.append(f"{near:,} near-duplicates, {'left out' if dropped > len(found.exact) else 'kept'}")
+    lines.append(f"{near:,} near-duplicates, {'left out' if written.without_near else 'kept'}")
     lines += [
         f"  {found.skills[repeat.index].id} is nearly {found.skills[repeat.earlier].id} ({repeat.similarity:.2f})"
         for repeat in found.near[:_MOST_LISTED]
     ]
     lines += [_more(near)] if near > _MOST_LISTED else []
-    lines.append(f"{len(found.rejected):,} documents rejected")
-    lines += [f"  {entry.source}: {entry.reason}" for entry in found.rejected[:_MOST_LISTED]]
-    lines += [_more(len(found.rejected))] if len(found.rejected) > _MOST_LISTED else []
+    lines.append(f"{len(rejected):,} documents rejected")
+    lines += [f"  {entry.source}: {entry.reason}" for entry in rejected[:_MOST_LISTED]]
+    lines += [_more(len(rejected))] if len(rejected) > _MOST_LISTED else []
     if bare:
         lines.append(f"{bare:,} skills have more in their front matter than a pool holds; a folder keeps it")
     lines.append(f"use it with: library=paths {shlex.quote(f'library.paths=[{to}]')}")

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import yaml
 
-from skillarena.conf.errors import LibraryError
 from skillarena.selectors.cache import digest
 from skillarena.selectors.interface import Skill
 from skillarena.selectors.skill_file import MAX_YAML_CHARS, SkillFile, SkillFileError, parse_skill_file
 
 _UNFIT = re.compile(r"[\x00-\x1f\x7f<>:\"|?*\\]")
+_ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
+"""A backslash that a reader of names would take for Markdown's."""
 _MOST_BYTES = 120
 """Of a folder's name; file systems take 255."""
 
@@ -27,23 +28,21 @@ def folder_of(skill_id: str, taken: set[str]) -> str:
     return path
 
 
-def write_document(skill: Skill, folder: Path) -> None:
+def write_document(skill: Skill, folder: Path) -> bool:
     """Write ``SKILL.md``: a copy of the document, or one made of its parts where it comes out of a pool.
 
-    Raises:
-        LibraryError: it would read as something else.
+    Returns:
+        False, and nothing is written, where it would read as something else.
     """
     source = Path(skill.source)
     data = source.read_bytes() if source.is_file() else b""
     if not data or not _reads_as(skill, data, folder.name):
         data = _document(skill)
         if not _reads_as(skill, data, folder.name):
-            raise LibraryError(
-                f"{skill.source}: the skill {skill.id!r} cannot be written as a SKILL.md that reads the same",
-                "write a pool (--to FILE.jsonl), or leave this document out",
-            )
+            return False
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "SKILL.md").write_bytes(data)
+    return True
 
 
 def _folder_name(part: str) -> str:
@@ -57,7 +56,9 @@ def _folder_name(part: str) -> str:
 
 
 def _document(skill: Skill) -> bytes:
-    head = {"name": skill.name} | ({"description": skill.description} if skill.description else {})
+    head = {"name": _ESCAPE.sub(r"\\\\", skill.name)} | (
+        {"description": skill.description} if skill.description else {}
+    )
     block = yaml.safe_dump(head, allow_unicode=True, sort_keys=False, width=float("inf"))
     if len(block) > MAX_YAML_CHARS:  # read entry by entry then, as plain text
         block = "".join(f"{key}: {value}\n" for key, value in head.items())

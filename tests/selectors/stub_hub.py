@@ -1,4 +1,4 @@
-"""A Hugging Face hub on the loopback interface that holds one data set; it records what it is asked for."""
+"""A Hugging Face hub on the loopback interface that holds one data set or model; it records what it is asked for."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 class StubHub:
-    """Serves files of a data set at one commit, also known as ``main``.
+    """Serves files of a data set or model at one commit, also known as ``main``.
 
     Args:
         repository: its id.
         files: contents by path.
+        kind: ``datasets`` or ``models``.
     """
 
-    def __init__(self, repository: str, files: Mapping[str, bytes]) -> None:
+    def __init__(self, repository: str, files: Mapping[str, bytes], kind: str = "datasets") -> None:
         self.asked: list[str] = []
         hub = self
 
@@ -34,7 +35,8 @@ class StubHub:
             def _answer(self) -> None:
                 path = unquote(urlsplit(self.path).path)
                 hub.asked.append(f"{self.command} {path}")
-                api, resolve = f"/api/datasets/{repository}/", f"/datasets/{repository}/resolve/{COMMIT}/"
+                api, folder = f"/api/{kind}/{repository}/", "" if kind == "models" else f"/{kind}"
+                resolve = f"{folder}/{repository}/resolve/{COMMIT}/"
                 name = path.removeprefix(resolve)
                 if path == f"{api}revision/main":
                     siblings = [{"rfilename": file} for file in files]
