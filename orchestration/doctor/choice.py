@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from skillarena.orchestration.cells import cache_folder
-from skillarena.orchestration.doctor.checking import TIMEOUT_S, Check
+from skillarena.orchestration.doctor.checking import Check
 from skillarena.orchestration.doctor.clock import clock
 from skillarena.orchestration.doctor.finding import Status
 from skillarena.orchestration.doctor.hardware import folder, gpu, memory, processors, python
@@ -22,6 +22,7 @@ from skillarena.orchestration.tracking_store import tracking_uri
 
 _VLLM_TIMEOUT_S = 120.0  # its server's imports alone take a quarter of a minute
 _HUB_TIMEOUT_S = 12.0  # finding a host's address knows no time-out of its own
+_START_TIMEOUT_S = 60.0  # of Ray and Java: seconds on an idle machine, half a minute on a busy one
 _GRACE_S = 2.0  # for a check to end its process and tell why
 
 
@@ -38,8 +39,8 @@ def all_checks(settings: Settings) -> list[Check]:
         Check("Java", partial(java, None, needed=here)),
         _ray(settings),
         Check("vLLM", partial(vllm, (), _VLLM_TIMEOUT_S)),
-        Check("ALFWorld", partial(alfworld, (), cache_folder(settings))),
-        Check("ScienceWorld", partial(scienceworld, ())),
+        Check("ALFWorld", partial(alfworld, ())),
+        Check("ScienceWorld", partial(scienceworld, ()), _START_TIMEOUT_S),
         Check("embedder", partial(embedder_weights, needed=False)),
         Check("API keys", partial(api_keys, None)),
         Check("hub", partial(hub, ()), _HUB_TIMEOUT_S, Status.WARN),
@@ -64,9 +65,9 @@ def checks_for(settings: Settings, needs: Needs) -> list[Check]:
     if needs.servers and settings.cluster.address is None:
         chosen.append(Check("vLLM", partial(vllm, needs.servers, _VLLM_TIMEOUT_S - _GRACE_S), _VLLM_TIMEOUT_S))
     if needs.alfworld:
-        chosen.append(Check("ALFWorld", partial(alfworld, needs.alfworld, cache_folder(settings))))
+        chosen.append(Check("ALFWorld", partial(alfworld, needs.alfworld)))
     if needs.scienceworld:
-        chosen.append(Check("ScienceWorld", partial(scienceworld, needs.scienceworld)))
+        chosen.append(Check("ScienceWorld", partial(scienceworld, needs.scienceworld), _START_TIMEOUT_S))
     if needs.packaged_embedder:
         chosen.append(Check("embedder", partial(embedder_weights, needed=True)))
     if needs.keys:
@@ -91,7 +92,7 @@ def _machine(settings: Settings) -> list[Check]:
 
 
 def _ray(settings: Settings) -> Check:
-    return Check("Ray", partial(ray, settings.cluster, TIMEOUT_S - _GRACE_S))
+    return Check("Ray", partial(ray, settings.cluster, _START_TIMEOUT_S - _GRACE_S), _START_TIMEOUT_S)
 
 
 def _tracking(settings: Settings) -> Check:

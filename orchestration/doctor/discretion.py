@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
+from skillarena.conf.redaction import without_key
+
 _ALSO = ("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN", "HF_TOKEN", "RAY_AUTH_TOKEN")
 _URLS = ("MLFLOW_TRACKING_URI", "HF_ENDPOINT", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
 _SHORTEST = 4  # characters: shorter ones are no secrets, and would be found everywhere
@@ -29,5 +31,5 @@ def secret_values(key_variables: Iterable[str]) -> list[str]:
 def without(text: str, secrets: Iterable[str]) -> str:
     """The text with stars in place of secrets."""
     for secret in secrets:
-        text = text.replace(secret, "***")
+        text = without_key(text, secret)
     return text

@@ -14,11 +14,12 @@ from skillarena.orchestration.doctor.finding import Finding, ok
 from skillarena.orchestration.doctor.python_process import ProcessFailed, run_python
 from skillarena.orchestration.settings import ClusterSettings
 
-_START_S = 25.0
+_START_S = 45.0
 _TASK_S = 15.0
-_FIX = (
+_NO_START = (
     "check free memory, that the temporary folder is writable and has space, and that loopback connections are allowed"
 )
+_NO_ANSWER = "look at `ray status` on the head node, and that this node has the cluster's token ($RAY_AUTH_TOKEN)"
 
 
 def ray(settings: ClusterSettings, timeout_s: float) -> Finding:
@@ -37,7 +38,7 @@ def ray(settings: ClusterSettings, timeout_s: float) -> Finding:
         run_python(["-m", __name__, settings.model_dump_json()], timeout_s)
     except ProcessFailed as error:
         message, _, fix = str(error).partition("\t")
-        raise EnvError(f"ray {version}: {message}", fix or _FIX) from error
+        raise EnvError(f"ray {version}: {message}", fix or (_NO_ANSWER if settings.address else _NO_START)) from error
     took = time.monotonic() - began
     where = f"joined {settings.address}" if settings.address else "started on this machine"
     return ok(f"ray {version}; {where} and ran a task in {took:.1f} s", version=version, seconds=round(took, 1))

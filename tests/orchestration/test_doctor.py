@@ -22,6 +22,7 @@ from mlflow_store import Store
 from skillarena.conf.errors import EnvError, TrackingError
 from skillarena.orchestration.doctor.checking import Check, run_checks
 from skillarena.orchestration.doctor.clock import clock
+from skillarena.orchestration.doctor.discretion import secret_values, without
 from skillarena.orchestration.doctor.finding import Finding, Status, ok
 from skillarena.orchestration.doctor.hardware import folder, gpu, memory, processors, python
 from skillarena.orchestration.doctor.models import api_keys, embedder_weights, hub, vllm
@@ -188,12 +189,14 @@ def test_java_is_found_on_path_or_in_its_package(tmp_path: Path, monkeypatch: py
 def test_without_official_games_generated_ones_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("ALFWORLD_DATA", raising=False)
-    assert alfworld((), tmp_path).status is Status.OK and "generated games" in alfworld((), tmp_path).found
+    assert alfworld(()).status is Status.OK and "generated games" in alfworld(()).found
+    generated = alfworld((compose([]).benchmark,))
+    assert generated.status is Status.OK and "generated_seen generated games" in generated.found
     monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
-    empty = alfworld((), tmp_path)
+    empty = alfworld(())
     assert empty.status is Status.WARN and str(tmp_path) in empty.found and "alfworld-download" in empty.fix
     asked = compose(["benchmark=alfworld_seen"]).benchmark
-    refused = checked(lambda: alfworld((asked,), tmp_path))
+    refused = checked(lambda: alfworld((asked,)))
     assert refused.status is Status.FAIL and "alfworld-download" in refused.fix
 
 
@@ -204,21 +207,19 @@ def test_official_games_are_counted_and_missing_ones_noticed(tmp_path: Path, mon
     with tarfile.open(REAL_GAMES) as archive:
         archive.extractall(tmp_path, filter="data")
     monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
-    whole = alfworld((), tmp_path)
+    whole = alfworld(())
     assert whole.status is Status.OK and whole.facts["games"] == {"valid_seen": 140, "valid_unseen": 134}
     assert "train missing" in whole.found
     seen = compose(["benchmark=alfworld_seen"]).benchmark
-    assert alfworld((seen,), tmp_path / "cache").facts["games"] == {"valid_seen": 140}
+    assert alfworld((seen,)).facts["games"] == {"valid_seen": 140}
     shutil.rmtree(next((tmp_path / "json_2.1.1" / "valid_seen").glob("*/*")))
-    partial = alfworld((), tmp_path)
+    partial = alfworld(())
     assert partial.status is Status.WARN and "valid_seen should have 140" in partial.found
     next((tmp_path / "json_2.1.1" / "valid_unseen").rglob("game.tw-pddl")).write_text("{")
-    assert "game.tw-pddl" in checked(lambda: alfworld((), tmp_path)).found
+    assert "game.tw-pddl" in checked(lambda: alfworld(())).found
 
 
-def test_packages_that_are_not_installed_fail_only_where_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_packages_that_are_not_installed_fail_only_where_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     real = metadata.version
 
     def version(name: str) -> str:
@@ -229,7 +230,7 @@ def test_packages_that_are_not_installed_fail_only_where_asked_for(
     monkeypatch.setattr(metadata, "version", version)
     section = compose([]).benchmark
     for finding, asked in (
-        (alfworld((), tmp_path), alfworld((section,), tmp_path)),
+        (alfworld(()), alfworld((section,))),
         (scienceworld(()), scienceworld((section,))),
     ):
         assert (finding.status, asked.status) == (Status.WARN, Status.FAIL)
@@ -291,6 +292,16 @@ def test_keys_are_named_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None
     assert api_keys(["OPENAI_API_KEY"]).status is Status.OK
     missing = api_keys(["OPENAI_API_KEY", "DEEPSEEK_API_KEY"])
     assert missing.status is Status.FAIL and missing.fix == "export DEEPSEEK_API_KEY=KEY"
+
+
+def test_what_servers_and_packages_say_is_told_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "sk-very-secret")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://me:hunter2hunter2@mlflow.example")
+    monkeypatch.setenv("HTTPS_PROXY", "http://[no URL")
+    secrets = secret_values(["SOME_API_KEY", "NOT_SET"])
+    assert set(secrets) >= {"sk-very-secret", "hunter2hunter2"}
+    assert without("refused: sk-very-secret by hunter2hunter2", secrets) == "refused: *** by ***"
+    assert without("nothing to hide", secrets) == "nothing to hide"
 
 
 def test_the_hub_is_reached_or_its_absence_explained(monkeypatch: pytest.MonkeyPatch) -> None:
