@@ -86,8 +86,8 @@ def body_without_key(body: bytes, key: str | None) -> bytes:
 
 @lru_cache(maxsize=16)
 def _forms(key: str) -> re.Pattern[str]:
-    """The key as it is, each character perhaps escaped for a URL or for JSON, and in base64 alone or after other text."""
-    characters = (rf"(?:{re.escape(c)}|(?i:%{ord(c):02x}|\\u{ord(c):04x}))" for c in key)
+    """The key as it is, characters escaped for a URL or for JSON once or more, and in base64, alone or in a text."""
+    characters = (rf"(?:{re.escape(c)}|(?i:%(?:25)*{ord(c):02x}|\\+u{ord(c):04x}))" for c in key)
     return re.compile("|".join([*_in_base64(key), "".join(characters)]))
 
 

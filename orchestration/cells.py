@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 _OWN = "skillarena.selectors."
 _DIGITS = 8
+_LONGEST_NAME = 150  # of a folder, in characters
 _SIZES = ("k", "top_k")  # options of selectors that tell cells apart in their names
 
 MODELS = ("embedder", "reranker", "parser", "llm")
@@ -136,7 +137,7 @@ class Preflight:
         identity = settings.identity(Facts(library.fingerprint, ids, models, weights, _code_digest(selector), content))
         cell_id = digest(identity)
         name = _name(settings, split, content if settings.selector.get("memory") else "")
-        folder = Path(settings.output_dir) / "cells" / f"{re.sub(r'[^A-Za-z0-9_.]+', '-', name)}-{cell_id[:12]}"
+        folder = Path(settings.output_dir) / "cells" / f"{folder_name(name)}-{cell_id[:12]}"
         return Cell(
             id=cell_id,
             name=name,
@@ -182,6 +183,11 @@ class Preflight:
             self._seen[key] = make()
         found: T = self._seen[key]
         return found
+
+
+def folder_name(name: str) -> str:
+    """A cell's name as the beginning of a folder's name, whatever a configuration or a store put into it."""
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", name)[:_LONGEST_NAME]
 
 
 def cache_folder(settings: Settings) -> Path:

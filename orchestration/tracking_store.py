@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from skillarena.conf.errors import ConfigError, TrackingError
-from skillarena.conf.redaction import without_credentials
+from skillarena.conf.redaction import without_credentials, without_key
 from skillarena.orchestration.settings import TrackingSettings
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SQLITE = "sqlite:///"
 _PAGE = 500  # runs
 _LONGEST_LINE = 300
+_CREDENTIALS = ("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")
 
 _AWAY = "check tracking.uri, or set tracking.enabled=false and run `skillarena sync` later"
 _OUTDATED = "save a copy of the database, run `mlflow db upgrade` with its address, then `skillarena sync`"
@@ -149,4 +150,6 @@ def redacted(uri: str) -> str:
 def first_line(error: BaseException) -> str:
     """What an error of the store says, short and without credentials."""
     line = (str(error).splitlines() or [type(error).__name__])[0]
+    for name in _CREDENTIALS:  # a server may repeat what it was sent
+        line = without_key(line, os.environ.get(name))
     return without_credentials(line)[:_LONGEST_LINE]  # client libraries quote URLs with the credentials in them

@@ -184,8 +184,12 @@ def _is_skill_file(name: str) -> bool:
 
 
 def _read_tree(root: Path) -> Iterator[Skill | Rejection]:
-    """Every ``SKILL.md`` below a folder, links followed, each real folder read once."""
+    """Every ``SKILL.md`` below a folder, each real folder read once, links followed as long as they stay in it.
+
+    Somebody else's library could otherwise have any file of this machine read, and sent to a model, by a link to it.
+    """
     errors: list[OSError] = []
+    home = _home(root)
     visited: set[tuple[int, int]] = set()
     found = False
     for name, folders, files in os.walk(root, followlinks=True, onerror=errors.append):
@@ -195,15 +199,32 @@ def _read_tree(root: Path) -> Iterator[Skill | Rejection]:
             folders.clear()
             continue
         visited.add((status.st_dev, status.st_ino))
-        folders.sort()
+        astray = [link for link in sorted(folders) if not (folder / link).resolve().is_relative_to(home)]
+        yield from (Rejection(_shown(folder / link), _ASTRAY) for link in astray)
+        folders[:] = sorted(set(folders).difference(astray))
         for file in sorted(filter(_is_skill_file, (*folders, *files))):
             found = True
             skill_id = root.resolve().name if folder == root else folder.relative_to(root).as_posix()
-            yield _read_document(folder / file, skill_id)
+            if (folder / file).exists() and not (folder / file).resolve().is_relative_to(home):
+                yield Rejection(_shown(folder / file), _ASTRAY)
+            else:
+                yield _read_document(folder / file, skill_id)
     for error in errors:
         yield Rejection(_shown(error.filename), _reason(error))
     if not found:
         yield Rejection(_shown(root), "no SKILL.md below this folder")
+
+
+_ASTRAY = "a link out of the library's folder; name what it leads to in library.paths"
+
+
+def _home(root: Path) -> Path:
+    """The folder that links must stay in; downloads of the Hugging Face hub keep their files beside their snapshots."""
+    real = root.resolve()
+    hub = (
+        folder.parent for folder in real.parents if folder.name == "snapshots" and (folder.parent / "blobs").is_dir()
+    )
+    return next(hub, real)
 
 
 def _read_document(path: Path, skill_id: str) -> Skill | Rejection:

@@ -15,6 +15,7 @@ import orjson
 
 from skillarena.conf.errors import DataError, TrackingError, nearest
 from skillarena.orchestration.cell_run import ARTIFACTS
+from skillarena.orchestration.cells import folder_name
 from skillarena.orchestration.ledger import read_config
 from skillarena.orchestration.settings import TrackingSettings
 from skillarena.orchestration.sweep_run import CELLS_FILE
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_LONGEST_NAME = 150  # of a folder, in characters
 _SHOWN = 3  # of several runs that one name fits
 
 
@@ -185,4 +185,4 @@ def _folder_name(cell_dir: Path) -> str:
         name = str(cell["name"])
     except (DataError, KeyError, TypeError):  # reading the cell will say what is wrong with it
         name = "cell"
-    return re.sub(r"[^A-Za-z0-9_.]+", "-", name)[:_LONGEST_NAME]
+    return folder_name(name)

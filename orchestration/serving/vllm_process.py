@@ -28,6 +28,7 @@ _POLL_S = 0.5
 _PROBE_TIMEOUT_S = 10.0
 _FAILED_PROBES = 3  # in a row; a busy machine may be slow once
 _GRACE_S = 10.0  # to end by itself
+_IMPORTS = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}  # also where this package was sent along by Ray
 _MARK = "SKILLARENA_SERVER"  # environment variable by which everything a server has started is found
 
 
@@ -144,7 +145,7 @@ class ServerProcess:
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, with_parent.__file__, str(os.getpid()), "-m", self._spec.module, *arguments],
-                env=os.environ | self._spec.environment(len(os.sched_getaffinity(0))) | own,
+                env=os.environ | _IMPORTS | self._spec.environment(len(os.sched_getaffinity(0))) | own,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from skillarena.conf.errors import ConfigError
 
 MODULE = "vllm.entrypoints.openai.api_server"
+_GUARD = "skillarena.orchestration.serving.wants_key.WantsKey"
 
 _FOUND = ("commit", "folder")  # found out about ``model`` and ``revision``; adds nothing to them
 
@@ -24,6 +25,7 @@ _OWN_FLAGS = frozenset(
         "hf-overrides",
         "host",
         "max-model-len",
+        "middleware",
         "model",
         "port",
         "quantization",
@@ -129,6 +131,7 @@ class ServerSpec:
             "hf-overrides": self.hf_overrides or None,
             "chat-template": self.chat_template,
             "enable-prompt-tokens-details": True,
+            "middleware": _GUARD,
             "disable-uvicorn-access-log": True,
         }
         extra = {_dashed(flag): value for flag, value in self.engine_args.items()}

@@ -145,17 +145,17 @@ def test_a_file_that_fails_while_being_read_is_listed(tmp_path: Path) -> None:
     put(tmp_path / "good")
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "SKILL.md").symlink_to("/proc/self/mem")
-    (rejection,) = SkillLibrary.load([tmp_path]).rejections
+    (rejection,) = SkillLibrary.load([tmp_path / "good", tmp_path / "bad" / "SKILL.md"]).rejections
     assert rejection == Rejection(str(tmp_path / "bad" / "SKILL.md"), "Input/output error")
 
 
 def test_links_are_followed_and_loops_end(tmp_path: Path) -> None:
-    put(tmp_path / "elsewhere" / "real", "r")
+    put(tmp_path / "tree" / ".store" / "real", "r")
     put(tmp_path / "tree" / "own", "o")
     (tmp_path / "tree" / "own" / "loop").symlink_to(tmp_path / "tree")
-    (tmp_path / "tree" / "linked").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "tree" / ".again").symlink_to(tmp_path / "tree" / ".store")
     library = SkillLibrary.load([tmp_path / "tree"])
-    assert ids(library) == ["linked/real", "own"]
+    assert ids(library) == [".again/real", "own"]
 
 
 def test_folder_names_that_are_not_utf8_give_ids_that_are(tmp_path: Path) -> None:
