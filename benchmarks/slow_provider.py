@@ -3,6 +3,9 @@
 Run as a script it prints its port, serves until its standard input closes, and then prints what it has seen as JSON:
 
     python benchmarks/slow_provider.py LATENCY_S [SHORTEST LONGEST]
+    python benchmarks/slow_provider.py LEAST_S:MOST_S [SHORTEST LONGEST]
+
+In the second form every answer takes a time of its own, drawn evenly by order of magnitude from the question.
 
 The agent is told to look around, always. With the last two numbers every episode gets a length of its own, drawn from
 its seed and its opening: its last answer claims ``END_TOKENS`` tokens, so that an agent with that limit
@@ -39,14 +42,14 @@ _MODELS = orjson.dumps({"object": "list", "data": [{"id": "slow", "object": "mod
 
 
 class Provider:
-    """Answers ``POST`` after ``latency_s`` seconds and ``GET`` with the list of models at once.
+    """Answers ``POST`` after some time and ``GET`` with the list of models at once.
 
     Args:
-        latency_s: seconds an answer takes.
+        latency_s: least and most seconds an answer takes.
         lengths: fewest and most turns of an episode; None leaves their end to the agent.
     """
 
-    def __init__(self, latency_s: float, lengths: tuple[int, int] | None = None) -> None:
+    def __init__(self, latency_s: tuple[float, float], lengths: tuple[int, int] | None = None) -> None:
         self._latency_s = latency_s
         self._lengths = lengths
         self.asked: list[float] = []
@@ -74,12 +77,19 @@ class Provider:
             self.asked.append(time.monotonic())
             self.under_way += 1
             self.most = max(self.most, self.under_way)
-            await asyncio.sleep(self._latency_s)
+            await asyncio.sleep(self._time_for(question))
             self.under_way -= 1
             body = _LAST_REPLY if self._is_last(question) else _REPLY
         head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         writer.write(head.encode() + body)
         await writer.drain()
+
+    def _time_for(self, question: bytes) -> float:
+        least, most = self._latency_s
+        if least == most:
+            return least
+        drawn = int.from_bytes(hashlib.sha256(question).digest()[:4], "big") / 2**32
+        return float(least * (most / least) ** drawn)
 
     def _is_last(self, question: bytes) -> bool:
         if self._lengths is None:
@@ -105,4 +115,5 @@ async def serve(provider: Provider) -> None:
 
 if __name__ == "__main__":
     latency, *ends = sys.argv[1:]
-    asyncio.run(serve(Provider(float(latency), (int(ends[0]), int(ends[1])) if ends else None)))
+    times = [float(word) for word in latency.split(":")]
+    asyncio.run(serve(Provider((times[0], times[-1]), (int(ends[0]), int(ends[1])) if ends else None)))

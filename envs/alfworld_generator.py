@@ -63,7 +63,7 @@ def ensure_generated(split: str, cache_dir: Path) -> Path:
     """The folder with the project's own games of ``split``, laid out like ``ALFWORLD_DATA``; made once, then reused.
 
     Games appear under ``json_2.1.1/<split>`` all at once or not at all. Processes that ask at the same time wait for
-    the one that works.
+    the one that works. Games that are not as they were written are made again.
 
     Raises:
         ConfigError: ``split`` is not one of ``SPLITS``.
@@ -75,12 +75,12 @@ def ensure_generated(split: str, cache_dir: Path) -> Path:
     _check_split(split)
     root = cache_dir / f"alfworld_generated-{GENERATOR_VERSION}-alfworld-{alfworld_version()}"
     finished = root / "json_2.1.1" / split
-    if finished.is_dir():
+    if _is_whole(root, finished):
         return root
     try:
         finished.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(root / f".{split}.lock", timeout=LOCK_TIMEOUT_S):
-            if not finished.is_dir():
+            if not _is_whole(root, finished):
                 _generate_at_once(split, root, finished)
     except Timeout as error:
         raise DataError(
@@ -99,9 +99,35 @@ def _generate_at_once(split: str, root: Path, finished: Path) -> None:
     partial = root / f".{split}.partial"
     if partial.exists():  # left by a process that was killed
         shutil.rmtree(partial)
+    if finished.exists():
+        _log.warning("%s: files are damaged or missing; the games are made again", finished)
+        shutil.rmtree(finished)
     generate(partial, split, games_per_type=GAMES_PER_TYPE, seed=SEED)
-    (partial / "json_2.1.1" / split).replace(finished)
+    made = partial / "json_2.1.1" / split
+    _seal(root, split).write_text(_digest(made), "ascii")
+    made.replace(finished)
     shutil.rmtree(partial)
+
+
+def _seal(root: Path, split: str) -> Path:
+    """File with the digest of a split's games."""
+    return root / f".{split}.sha256"
+
+
+def _is_whole(root: Path, finished: Path) -> bool:
+    try:
+        return _seal(root, finished.name).read_bytes() == _digest(finished).encode()
+    except OSError:
+        return False
+
+
+def _digest(folder: Path) -> str:
+    """SHA-256 of all files below a folder, their names included."""
+    whole = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        content = path.read_bytes()
+        whole.update(f"{path.relative_to(folder).as_posix()}\n{len(content)}\n".encode() + content)
+    return whole.hexdigest()
 
 
 def generate(root: Path, split: str, *, games_per_type: int, seed: int) -> list[Path]:

@@ -466,3 +466,21 @@ def test_waiting_for_another_process_ends(tmp_path: Path, monkeypatch: pytest.Mo
     root.mkdir()
     with FileLock(root / ".generated_seen.lock"), pytest.raises(DataError, match="Another process"):
         ensure_generated("generated_seen", tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", ["cut off", "changed", "missing", "unsealed"])
+def test_damaged_games_are_made_again(tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture) -> None:
+    root = ensure_generated("generated_seen", tmp_path)
+    before = {path: path.read_bytes() for path in root.rglob("*.*") if path.is_file()}
+    victim = sorted(root.rglob("game.tw-pddl"))[3]
+    if damage == "missing":
+        victim.unlink()
+    elif damage == "unsealed":
+        (root / ".generated_seen.sha256").unlink()
+    else:
+        content = victim.read_bytes()
+        victim.write_bytes(content[:100] if damage == "cut off" else content.replace(b"solvable", b"solvablf"))
+    assert ensure_generated("generated_seen", tmp_path) == root
+    assert {path: path.read_bytes() for path in root.rglob("*.*") if path.is_file()} == before
+    assert "made again" in caplog.text
