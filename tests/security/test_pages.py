@@ -45,11 +45,10 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("hostile")
     words = {name: hostile(name) for name in ("goal", "observation", "reply", "thought", "action")}
     for selector in ("none", "vector"):
-        fields = {"error": ["", "", hostile("error")]}
-        if selector == "vector":
-            fields["skills"] = [(hostile("skill"),), (hostile("skill"),), ()]
+        fields = {"error": ["", "", hostile("error")], "skills": (hostile("skill"),)}
         cell = make_cell(root, selector=selector, texts=words, rewards=(100.0, 0.0, LOST), fields=fields)
         _rename(cell / "config.json", selector)
+        _choose_hostile_skills(cell)
     archive = load([root])
     write_report(build_report(archive), archive, root / "report")
     return root / "report"
@@ -68,6 +67,20 @@ def _rename(config: Path, selector: str) -> None:
     for task in plain["tasks"]:
         task["name"], task["task_type"] = task["name"] + hostile("task"), hostile("type")
     config.write_text(json.dumps(plain))
+
+
+def _choose_hostile_skills(cell: Path) -> None:
+    """Trajectories whose skills have hostile names; rows say where each line begins."""
+    offsets, lines = {}, b""
+    for line in (cell / "trajectories.jsonl").read_bytes().splitlines():
+        plain = json.loads(line) | {"skills": [hostile("skill")]}
+        offsets[plain["episode_id"]] = len(lines)
+        lines += json.dumps(plain).encode() + b"\n"
+    (cell / "trajectories.jsonl").write_bytes(lines)
+    rows = [json.loads(row) for row in (cell / "episodes.jsonl").read_bytes().splitlines()]
+    for row in rows:
+        row["trajectory_offset"] = offsets.get(row["episode_id"], -1)
+    (cell / "episodes.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
 
 def nothing_ran(browser: Browser, address: str) -> None:
