@@ -6,10 +6,11 @@ import fcntl
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 from pydantic import ValidationError
 
@@ -157,7 +158,10 @@ def first_line(error: BaseException) -> str:
 
 def _sent_secrets() -> list[str]:
     """What MLflow takes from the environment; user and password together first, as they are sent."""
-    names = ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")
-    user, password, token = (os.environ.get(name, "") for name in names)
-    together = [f"{user}:{password}"] if password else []
-    return [*together, password, token, *([user] if len(user) >= _SECRET_USER else [])]
+    pairs = [(os.environ.get("MLFLOW_TRACKING_USERNAME", ""), os.environ.get("MLFLOW_TRACKING_PASSWORD", ""))]
+    with suppress(ValueError):  # no URL
+        url = urlsplit(os.environ.get("MLFLOW_TRACKING_URI", ""))
+        pairs.append((unquote(url.username or ""), unquote(url.password or "")))
+    together = [f"{user}:{password}" for user, password in pairs if password]
+    alone = [password for _, password in pairs] + [user for user, _ in pairs if len(user) >= _SECRET_USER]
+    return [*together, *alone, os.environ.get("MLFLOW_TRACKING_TOKEN", "")]

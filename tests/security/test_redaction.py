@@ -142,3 +142,16 @@ def test_words_that_happen_to_be_a_short_key_stay_in_replies(key: str) -> None:
 @pytest.mark.parametrize("said", ["the key is \\\\u0073\\\\u006b-0123456789", "%2573%256b-0123456789"])
 def test_a_key_that_was_escaped_twice_is_taken_out(said: str) -> None:
     assert "0123456789" not in without_key(said, "sk-0123456789")
+
+
+def test_what_a_tracking_server_repeats_of_its_credentials_is_taken_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "me")
+    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", WORD)
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", f"{WORD}-token")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://you:p%2Fword-of-the-url@host/")
+    sent = [f"me:{WORD}", f"{WORD}-token", "you:p/word-of-the-url"]
+    for secret in sent:
+        for form, text in forms(secret).items():
+            shown = first_line(RuntimeError(f"somebody sent {text} to the message board"))
+            assert text not in shown, form
+            assert shown.endswith(" to the message board") and shown.startswith("somebody sent "), shown
