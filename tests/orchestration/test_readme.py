@@ -1,4 +1,4 @@
-"""The README's commands compose, and its own-method example works as printed."""
+"""The README's own-method example works as printed, and an edit of it is another method."""
 
 from __future__ import annotations
 
@@ -10,23 +10,10 @@ import pytest
 from command import cells, rows_of, run_command
 
 README = Path(__file__).resolve().parents[2] / "README.md"
-DOCS = sorted((README.parent / "docs").glob("*.md"))
 
 
 def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-
-
-def test_every_command_composes() -> None:
-    from skillarena.orchestration.hydra_run import compose
-
-    text = "\n".join(path.read_text(encoding="utf-8") for path in (README, *DOCS))
-    lines = text.replace("\\\n", " ").splitlines()
-    commands = [shlex.split(line, comments=True) for line in lines if re.match(r" +skillarena (run|plan)( |$)", line)]
-    assert len(commands) >= 10
-    for words in commands:
-        overrides = [word for word in words[2:] if word not in ("-m", "--help")]
-        compose([word if "[" in word else word.split(",")[0] for word in overrides])  # of a sweep, the first cell
 
 
 @pytest.mark.slow
