@@ -58,7 +58,7 @@ def _guide(folder: Path) -> str:
     """An example's guide and, below it, all of its files."""
     parts = [(folder / "README.md").read_text(encoding="utf-8"), "## All of its files\n"]
     for path in sorted(folder.rglob("*")):
-        if path.suffix in _LANGUAGES and path.name != "README.md":
+        if path.suffix in _LANGUAGES and path.name != "README.md" and "outputs" not in path.parts:
             code = path.read_text(encoding="utf-8")
             parts.append(f"`{path.relative_to(folder)}`\n\n````{_LANGUAGES[path.suffix]}\n{code}````\n")
     return "\n".join(parts)

@@ -108,7 +108,7 @@ def test_the_image_has_the_tested_ray_and_a_python_that_the_project_supports() -
 
 
 def test_no_recipe_holds_a_secret() -> None:
-    for path in EXAMPLES.rglob("*"):
+    for path in (path for path in EXAMPLES.rglob("*") if not {"__pycache__", "outputs"} & set(path.parts)):
         if path.is_file():
             text = path.read_text(encoding="utf-8")
             assert not re.search(r"(sk-|hf_|ghp_|AKIA)[A-Za-z0-9]{8}", text), path
