@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -91,6 +93,42 @@ def test_a_model_server_without_a_key_does_not_start(monkeypatch: pytest.MonkeyP
     monkeypatch.delenv("VLLM_API_KEY", raising=False)
     with pytest.raises(KeyError, match="VLLM_API_KEY"):
         WantsKey(lambda *_: None)  # type: ignore[arg-type, return-value]
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/models", "/invocations", "/tokenize", "/pooling", "/", "/healthy", "/v1/../health"]
+)
+@pytest.mark.parametrize("shown", [None, "Bearer wrong", "Bearer ", f"Basic {KEY}", KEY, f"Bearer {KEY}x"])
+def test_the_guard_of_model_servers_refuses_every_path(
+    monkeypatch: pytest.MonkeyPatch, path: str, shown: str | None
+) -> None:
+    assert asked(monkeypatch, path, shown) == 401
+    assert asked(monkeypatch, path, f"Bearer {KEY}") == 200
+
+
+def test_the_guard_of_model_servers_lets_health_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert asked(monkeypatch, "/health", None) == asked(monkeypatch, "/metrics", None) == 200
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, path: str, shown: str | None) -> int:
+    """The status that a guarded server gives, whose own answer is always 200."""
+    monkeypatch.setenv("VLLM_API_KEY", KEY)
+    statuses: list[int] = []
+
+    async def app(_: object, __: object, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            statuses.append(message["status"])
+
+    async def receive() -> Any:
+        raise AssertionError("a body was read")
+
+    headers = [(b"authorization", shown.encode())] if shown is not None else []
+    asyncio.run(WantsKey(app)({"type": "http", "path": path, "headers": headers}, receive, send))
+    (status,) = statuses
+    return status
 
 
 @pytest.mark.vllm
