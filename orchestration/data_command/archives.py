@@ -128,7 +128,7 @@ def _of_folder(root: Path, wanted: Wanted) -> Iterator[Member]:
             path = Path(name, file)
             inside = PurePosixPath(path.relative_to(root).as_posix())
             if wanted(inside) and path.is_file():
-                yield Member(inside, path.stat().st_size, partial(path.open, "rb"))
+                yield Member(inside, path.stat().st_size, partial(_read, path))
 
 
 def _of_zip(source: Path, packed: zipfile.ZipFile, wanted: Wanted) -> Iterator[Member]:
@@ -151,6 +151,10 @@ def _of_tar(source: Path, packed: tarfile.TarFile, wanted: Wanted) -> Iterator[M
         if not entry.isfile():
             raise DataError(f"{source}: {entry.name!r} is a link or a device", "pack the file it leads to")
         yield Member(path, entry.size, partial(_extract, packed, entry))
+
+
+def _read(path: Path) -> IO[bytes]:
+    return path.open("rb")
 
 
 def _extract(packed: tarfile.TarFile, entry: tarfile.TarInfo) -> IO[bytes]:

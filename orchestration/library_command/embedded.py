@@ -29,8 +29,8 @@ def found_by(settings: Settings) -> Text:
     """
     method, options = _method(settings)
     if issubclass(method, SkillRouter):
-        lengths = {key: int(options[key]) for key in ("description_chars", "body_chars")}
-        return partial(encoded_text, **lengths)
+        description_chars, body_chars = int(options["description_chars"]), int(options["body_chars"])
+        return partial(encoded_text, description_chars=description_chars, body_chars=body_chars)
     if issubclass(method, SkillDag):
         return self_text
     if issubclass(method, GraphOfSkills):

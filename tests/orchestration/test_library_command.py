@@ -29,6 +29,17 @@ from skillarena.selectors.library import SkillLibrary
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 LONG = " ".join(f"word{number}" for number in range(200))
+SLOW = """
+import time
+from word_embedder import WordEmbedder
+
+class SlowWords(WordEmbedder):
+    def encode(self, texts, kind):
+        with open("encoded", "a") as file:
+            file.write("x" * len(texts))
+        time.sleep(0.5)
+        return super().encode(texts, kind)
+"""
 WORDS = "name: words\n_target_: word_embedder.WordEmbedder\n"
 
 
@@ -316,26 +327,32 @@ def test_a_selector_without_vectors_has_nothing_to_index(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_an_index_killed_halfway_goes_on_where_it_was(tmp_path: Path) -> None:
-    many = [(f"s{number}", f"name {number}", f"{number} {LONG}"[:600], "x") for number in range(4000)]
+def test_an_index_killed_halfway_goes_on_where_it_was(conf: Path, tmp_path: Path) -> None:
+    many = [(f"s{number}", f"name {number}", "does it", "x") for number in range(6000)]
     source = pool(tmp_path / "many.jsonl", *many)
-    line = command("library", "index", "library=paths", f"library.paths=[{source}]", "selector=vector", "--json")
-    env = environment(tmp_path / "cache", OMP_NUM_THREADS="1")
+    (tmp_path / "slow_words.py").write_text(SLOW)
+    (conf / "embedder" / "slow_words.yaml").write_text("name: slow_words\n_target_: slow_words.SlowWords\n")
+    overrides = ("library=paths", f"library.paths=[{source}]", "selector=vector", "embedder=slow_words")
+    line = command("library", "index", *overrides, "--config-dir", str(conf), "--json")
+    paths = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1] / "selectors")])
+    env = environment(tmp_path / "cache", PYTHONPATH=paths)
     process = subprocess.Popen(line, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 250
-    while kept(tmp_path / "cache") < 1000:
+    deadline = time.monotonic() + 200
+    while kept(tmp_path / "cache") < 2000:
         assert process.poll() is None, "it ended before it could be killed"
         assert time.monotonic() < deadline
         time.sleep(0.05)
     process.send_signal(signal.SIGKILL)
     process.wait()
     before = kept(tmp_path / "cache")
-    assert 1000 <= before < 4000
-    done = subprocess.run(line, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=400)
+    encoded = (tmp_path / "encoded").read_text().count("x")
+    assert 2000 < before < 6000
+    done = subprocess.run(line, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
-    assert kept(tmp_path / "cache") == 4000
-    assert json.loads(done.stdout)["texts_asked"] == 4000
+    assert kept(tmp_path / "cache") == 6000
+    assert json.loads(done.stdout)["texts_asked"] == 6000
+    again = (tmp_path / "encoded").read_text().count("x") - encoded
+    assert again == 6000 - before  # what was kept is not embedded a second time
 
 
 def kept(cache: Path) -> int:
