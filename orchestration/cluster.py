@@ -8,6 +8,7 @@ import os
 import secrets
 import signal
 import socket
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,7 +45,7 @@ def connected(settings: ClusterSettings, cpus: int) -> Iterator[None]:
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("RAY_raylet_start_wait_time_s", str(int(settings.start_timeout_s)))
-    if settings.address is None:
+    if settings.address is None and "ray" not in sys.modules:
         _keep_to_this_machine()
     import ray
 
@@ -69,9 +70,10 @@ def connected(settings: ClusterSettings, cpus: int) -> Iterator[None]:
 def _keep_to_this_machine() -> None:
     """Let a Ray of our own listen on loopback only and take orders from this process's children only.
 
-    Ray reads this when it is imported. The first variable is what it has for systems on which it never forms clusters;
-    it is the only one that makes all its servers, the workers' included, listen on loopback. The token is a new one for
-    each process and known by inheritance, where Ray would make one that lies in the home folder for good.
+    Ray reads this when it is imported; in a process that has done so before, Ray keeps its own ways. The first variable
+    is what it has for systems on which it never forms clusters; it is the only one that makes all its servers, the
+    workers' included, listen on loopback. The token is a new one for each process and known by inheritance, where Ray
+    would make one that lies in the home folder for good.
     """
     os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     os.environ.setdefault("RAY_AUTH_MODE", "token")

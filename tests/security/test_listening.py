@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,11 +16,9 @@ from stand_in_server import wait_until
 from watching import watch
 
 from skillarena.conf.errors import ConfigError
-from skillarena.orchestration.cluster import connected
 from skillarena.orchestration.serving.vllm_process import ServerProcess
 from skillarena.orchestration.serving.vllm_spec import ServerSpec
 from skillarena.orchestration.serving.wants_key import WantsKey
-from skillarena.orchestration.settings import ClusterSettings
 
 LOOPBACK = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
 KEY = "the-key-of-this-test"
@@ -135,13 +134,12 @@ def asked(monkeypatch: pytest.MonkeyPatch, path: str, shown: str | None) -> int:
 @pytest.mark.timeout(900)
 def test_a_model_server_that_other_machines_reach_answers_nobody_without_its_key(tmp_path: Path) -> None:
     import psutil
-    import ray
 
     from skillarena.orchestration.backbones.model_files import location_of
 
-    with connected(ClusterSettings(), cpus=1):
-        pass  # so that Ray's helpers know the address
-    host = ray.util.get_node_ip_address()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))  # sends nothing; tells the address that others reach this machine at
+        host = probe.getsockname()[0]
     spec = ServerSpec(model="smollm2", served_name="smollm2", device="cpu", num_cpus=1, max_model_len=512)
     process = ServerProcess(spec, location=location_of("smollm2"), host=host, key=KEY, log=tmp_path / "log")
     try:
