@@ -56,7 +56,7 @@ class Command:
     text: str
     """Without prompt and comment; continued lines are one."""
     comment: str
-    """All that is said about it: at its line's end, and in comments above it in its block."""
+    """What is said about it: at its line's end, right above it, and above it of "all of it"."""
     output: list[str] = field(default_factory=list)
     """Lines that are shown below it."""
 
@@ -111,7 +111,7 @@ def _blocks(page: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def _of_block(page: Path, first: int, language: str, text: str) -> Iterator[Command]:
-    above, lines = "", text.replace("\\\n", "\\\0").splitlines()
+    of_all, above, lines = "", "", text.replace("\\\n", "\\\0").splitlines()
     number = first
     found: list[Command] = []
     heredoc = ""
@@ -126,11 +126,14 @@ def _of_block(page: Path, first: int, language: str, text: str) -> Iterator[Comm
                 found[-1].output.append(line.rstrip())
             continue
         line = line.removeprefix("$ ").strip()
-        if line.startswith("#"):
+        if line.startswith("# all of it "):
+            of_all = line
+        elif line.startswith("#"):
             above += f" {line}"
         elif line:
             text_of, comment = _split_comment(line)
-            found.append(Command(page, here, text_of, f"{above} {comment}".strip()))
+            found.append(Command(page, here, text_of, f"{of_all} {above} {comment}".strip()))
+            above = ""
             if begins := re.search(r"<<-?'?(\w+)'?", text_of):
                 heredoc = begins[1]
     yield from found

@@ -7,12 +7,15 @@ their output must come out.
 from __future__ import annotations
 
 import difflib
+import json
+import lzma
 import os
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -70,6 +73,7 @@ def test_the_commands_of_a_page_run_and_print_what_it_shows(page: Path, shell: d
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     folder.mkdir(exist_ok=True)
+    readers_own_skills(folder)
     for command in (command for command in RUN if command.page == page):
         done = subprocess.run(
             ["bash", "-c", command.runnable],
@@ -84,6 +88,17 @@ def test_the_commands_of_a_page_run_and_print_what_it_shows(page: Path, shell: d
         assert done.returncode == 0, f"{identity(command)}\n{printed}"
         missing = not_printed(command.output, printed)
         assert not missing, f"{identity(command)}\nnot printed: {missing}\nbut:\n{printed}"
+
+
+def readers_own_skills(folder: Path) -> None:
+    """The collections that pages about libraries speak of: bundled skills in a zip file, and a pool of two lines."""
+    bundled = ROOT / "selectors" / "bundled"
+    shutil.make_archive(str(folder / "collection"), "zip", bundled / "alfworld")
+    lines = [
+        {"skill_id": name, "name": name, "description": f"How to {name}.", "body": "Try it."} for name in ("sit", "run")
+    ]
+    with lzma.open(folder / "more.jsonl.xz", "wt", encoding="utf-8") as pool:
+        pool.writelines(f"{json.dumps(line)}\n" for line in lines)
 
 
 def not_printed(shown: list[str], printed: str) -> str:
@@ -124,8 +139,9 @@ OTHERS = [c for c in ALL if c.kept_from and c.words[:1] == ["skillarena"] and c.
 
 @pytest.mark.parametrize("command", OTHERS, ids=identity)
 def test_the_options_of_a_command_that_is_not_run_exist(command: Command) -> None:
+    named = list(takewhile(re.compile("[a-z][a-z-]*").fullmatch, command.words[1:]))
     done = subprocess.run(
-        [Path(sys.executable).with_name("skillarena"), command.words[1], "--help"],
+        [Path(sys.executable).with_name("skillarena"), *named, "--help"],
         env={**os.environ, "COLUMNS": "200"},
         capture_output=True,
         text=True,
@@ -153,18 +169,19 @@ def test_a_shown_line_that_is_not_printed_is_noticed() -> None:
 def test_a_command_says_what_keeps_a_test_from_running_it(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
-        "Text.\n\n```bash\n# needs a key\nskillarena run a=b\n```\n\n"
+        "Text.\n\n```bash\n# needs a key\nskillarena run a=b\nskillarena run c=d\n```\n\n"
         "    skillarena report outputs  # all of it\n    make x\n\n"
         "```console\n$ skillarena run \\\n  'x=[1]'  # tried with benchmark.limit=1\nout\n…\n```\n\n    no command\n"
     )
     found = commands(page)
     assert [command.text for command in found] == [
         "skillarena run a=b",
+        "skillarena run c=d",
         "skillarena report outputs",
         "make x",
         "skillarena run    'x=[1]'",
     ]
-    assert [command.kept_from for command in found] == ["needs a key", "", "", ""]
-    assert found[3].runnable.endswith(" benchmark.limit=1")
-    assert found[3].output == ["out", "…"]
-    assert found[1].line == 8
+    assert [command.kept_from for command in found] == ["needs a key", "", "", "", ""]
+    assert found[4].runnable.endswith(" benchmark.limit=1")
+    assert found[4].output == ["out", "…"]
+    assert found[2].line == 9
