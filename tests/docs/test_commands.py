@@ -91,12 +91,11 @@ def test_the_commands_of_a_page_run_and_print_what_it_shows(page: Path, shell: d
 
 
 def readers_own_skills(folder: Path) -> None:
-    """The collections that pages about libraries speak of: bundled skills in a zip file, and a pool of two lines."""
+    """The collections that pages about libraries speak of: bundled skills in a zip file, and a small pool."""
     bundled = ROOT / "selectors" / "bundled"
     shutil.make_archive(str(folder / "collection"), "zip", bundled / "alfworld")
-    lines = [
-        {"skill_id": name, "name": name, "description": f"How to {name}.", "body": "Try it."} for name in ("sit", "run")
-    ]
+    verbs = ("sit", "run", "count", "sort", "wait", "read", "draw", "weigh", "knock", "whistle")
+    lines = [{"skill_id": verb, "name": verb, "description": f"How to {verb}.", "body": "Try it."} for verb in verbs]
     with lzma.open(folder / "more.jsonl.xz", "wt", encoding="utf-8") as pool:
         pool.writelines(f"{json.dumps(line)}\n" for line in lines)
 
