@@ -32,7 +32,7 @@ def kill(role: str) -> Fault:
         _choose(sweep, role, rng).kill()
         return _nothing
 
-    return Fault(f"kill -9: {role}", lambda sweep: bool(sweep.family.of(role)), inject)
+    return Fault(f"kill -9: {role}", lambda sweep: bool(sweep.processes(role)), inject)
 
 
 def freeze(role: str) -> Fault:
@@ -43,7 +43,7 @@ def freeze(role: str) -> Fault:
         frozen.send_signal(signal.SIGSTOP)
         return lambda: _wait_until_gone(frozen, sweep)
 
-    return Fault(f"SIGSTOP: {role}", lambda sweep: bool(sweep.family.of(role)), inject)
+    return Fault(f"SIGSTOP: {role}", lambda sweep: bool(sweep.processes(role)), inject)
 
 
 def kill_driver(damage: Callable[[SweepUnderFire, random.Random], None], name: str) -> Fault:
@@ -101,7 +101,7 @@ def skew_clock(file: Path) -> Fault:
 
 
 def _choose(sweep: SweepUnderFire, role: str, rng: random.Random) -> psutil.Process:
-    return rng.choice(sorted(sweep.family.of(role), key=lambda process: int(process.pid)))
+    return rng.choice(sorted(sweep.processes(role), key=lambda process: int(process.pid)))
 
 
 def _nothing() -> None:

@@ -39,21 +39,23 @@ class Family:
     Ray's agents overwrite their environment, so they are known by their working folder.
 
     Args:
-        mark: value of ``MARK``.
-        folder: where the commands run.
+        folder: where the commands run; ``MARK`` is its path, a ``#`` and the command's number.
     """
 
-    mark: str
     folder: Path
 
     def members(self) -> list[psutil.Process]:
         """Those alive, without this process."""
         return [process for process in psutil.process_iter() if process.pid != os.getpid() and self._owns(process)]
 
-    def of(self, role: str) -> list[psutil.Process]:
-        """Those alive that have a role."""
+    def mark(self, number: int) -> str:
+        """Value of ``MARK`` for a command."""
+        return f"{self.folder}#{number}"
+
+    def of(self, role: str, number: int) -> list[psutil.Process]:
+        """Those of one command that are alive and have a role; what an earlier one left is on its way out."""
         fits = _is_jvm if role == "JVM" else _has(ROLES[role])
-        return [process for process in self.members() if fits(process)]
+        return [process for process in self.members() if _mark_of(process) == self.mark(number) and fits(process)]
 
     def is_gone(self, within_s: float) -> bool:
         """Whether nothing is left in time."""
@@ -76,9 +78,16 @@ class Family:
         try:
             if process.status() == psutil.STATUS_ZOMBIE:
                 return False
-            return process.cwd() == str(self.folder) or process.environ().get(MARK) == self.mark
+            return process.cwd() == str(self.folder) or _mark_of(process).startswith(f"{self.folder}#")
         except (psutil.Error, OSError):
             return False
+
+
+def _mark_of(process: psutil.Process) -> str:
+    try:
+        return str(process.environ().get(MARK, ""))
+    except (psutil.Error, OSError):
+        return ""
 
 
 def _is_jvm(process: psutil.Process) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 from command import cells, command, comparable, environment, rows_of
 from processes import MARK, Family
 
@@ -41,7 +42,7 @@ class SweepUnderFire:
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.family = Family(str(self.folder), self.folder)
+        self.family = Family(self.folder)
         self.log = self.folder / "log"
 
     def start(self) -> None:
@@ -51,7 +52,7 @@ class SweepUnderFire:
             self.process = subprocess.Popen(
                 command(*[argument.replace("{sweep}", self.folder.name) for argument in self.arguments]),
                 cwd=self.folder,
-                env=environment(self.cache, **{MARK: str(self.folder)}, **self.env),
+                env=environment(self.cache, **{MARK: self.family.mark(self.starts)}, **self.env),
                 stdout=log,
                 stderr=log,
             )
@@ -66,6 +67,10 @@ class SweepUnderFire:
     def done(self) -> bool:
         """The command has ended well: nothing is left to play."""
         return self.code == 0
+
+    def processes(self, role: str) -> list[psutil.Process]:
+        """Those of the present command that have a role."""
+        return self.family.of(role, self.starts)
 
     def lines(self) -> int:
         """Lines of all ledgers."""

@@ -11,8 +11,9 @@ from typing import Any
 import psutil
 import pytest
 from campaign import Campaign
-from faults import Fault, kill, kill_driver
+from faults import Fault, kill_driver
 from processes import MARK, Family
+from stand_in_server import wait_until
 from sweep_under_fire import SweepUnderFire
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(14_400)]
@@ -22,12 +23,17 @@ NODE = {"num_cpus": 2}
 
 
 @pytest.fixture
-def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def family(tmp_path: Path) -> Family:
+    """All processes on the cluster's nodes."""
+    return Family(tmp_path / "cluster")
+
+
+@pytest.fixture
+def cluster(family: Family, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
-    family = Family(f"cluster of {tmp_path}", tmp_path / "nowhere")
     with monkeypatch.context() as patched:
-        patched.setenv(MARK, family.mark)
+        patched.setenv(MARK, family.mark(1))
         cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 4, "include_dashboard": False})
         cluster.add_node(**NODE)
         cluster.add_node(**NODE)
@@ -57,7 +63,17 @@ def lose_a_node(cluster: Any, *, with_workers: bool) -> Fault:
     return Fault(name, lambda sweep: sweep.code is None, inject)
 
 
-def test_nodes_come_and_go(cluster: Any, tmp_path: Path) -> None:
+def kill_on_a_node(family: Family, role: str) -> Fault:
+    """SIGKILL for one process of a role, on any node."""
+
+    def inject(sweep: SweepUnderFire, rng: random.Random) -> Callable[[], None]:
+        rng.choice(family.of(role, 1)).kill()
+        return lambda: None
+
+    return Fault(f"kill -9: {role}", lambda sweep: bool(family.of(role, 1)), inject)
+
+
+def test_nodes_come_and_go(cluster: Any, family: Family, tmp_path: Path) -> None:
     campaign = Campaign(
         "three nodes",
         (
@@ -81,7 +97,8 @@ def test_nodes_come_and_go(cluster: Any, tmp_path: Path) -> None:
         [
             lose_a_node(cluster, with_workers=False),
             lose_a_node(cluster, with_workers=True),
-            kill("rollout worker"),
+            kill_on_a_node(family, "rollout worker"),
+            kill_on_a_node(family, "selection worker"),
             kill_driver(lambda sweep, rng: None, ""),
         ],
         tmp_path,
@@ -89,3 +106,5 @@ def test_nodes_come_and_go(cluster: Any, tmp_path: Path) -> None:
         {},
     )
     campaign.play(FAULTS)
+    for role in ("rollout worker", "selection worker", "governor of calls"):
+        assert wait_until(lambda role=role: not family.of(role, 1), 90), f"a {role} is left on the nodes"  # type: ignore[misc]
