@@ -60,9 +60,16 @@ class TrackingError(SkillArenaError):
     """The tracking store refuses or loses records."""
 
 
+_LONGEST_WORD = 200
+"""Characters of a word that is compared with others, which takes quadratic time; nobody misspells a longer one."""
+
+
 def nearest(word: str, choices: list[str] | tuple[str, ...]) -> str:
     """Return a hint such as ``; did you mean 'vector'?`` or an empty string."""
     import difflib
 
+    if len(word) > _LONGEST_WORD:
+        return ""
+    choices = [choice for choice in choices if len(choice) <= _LONGEST_WORD]
     close = difflib.get_close_matches(word, choices, n=1, cutoff=0.5)
     return f"; did you mean {close[0]!r}?" if close else ""

@@ -15,11 +15,12 @@ _SHORTEST = 8
 """A shorter key, such as those that local servers accept, may as well be a word of the text."""
 
 _IN_URL = re.compile(
-    r"(?P<scheme>[a-z][a-z0-9+.-]*:|(?<![^\s'\"=]))//(?!/)"
-    r"(?:[^/?#\s'\"]*@|[^/@:\s'\"]+:(?!\d+(?:[/?#\s'\"]|$))[^\s'\"]*@)",
+    r"(?P<scheme>(?<![a-z0-9+.-])[a-z0-9+.-]+:|(?<![^\s'\"=]))//(?!/)"
+    r"(?:[^/?#\s'\"]*@|[^/@:\s'\"]+:(?!\d+(?:[/?#\s'\"]|$))[^\s'\"]{0,2000}@)",
     re.IGNORECASE,
 )
-"""A user or password before the host, also one with a slash that should have been escaped."""
+"""A user or password before the host, also one with a slash that should have been escaped. Tried at the start of a word
+only, and so far only, as many addresses in a row would take quadratic time otherwise."""
 _IN_QUERY = re.compile(r"(?P<name>[?&](?:password|passwd|token|api_?key|key|secret)=)[^&#\s'\"]+", re.IGNORECASE)
 
 

@@ -27,7 +27,7 @@ from skillarena.envs.alfworld_scene import Binding, Entity, Query, Scene, too_ma
 _FIX = "use games of alfworld 0.4, or download them again with alfworld-download"
 _DEEPEST = 40
 """Rules within rules; ALFWorld's own texts take six."""
-_MOST_TRIES = 1_000_000
+_MOST_TRIES = 200_000
 """Facts looked at and rules filled in for one text; a large kitchen takes some thousands."""
 _LONGEST_TEXT = 10_000_000
 """Characters, those of rules within rules counted at each level."""

@@ -46,11 +46,14 @@ _REFUSALS = (
     r"You must disconnect entire objects \(such as .+\) instead of just single terminals",
 )
 _REFUSAL = re.compile("|".join(_REFUSALS))
+_LONGEST_REFUSAL = 1000
+"""Characters; each is one sentence, and the patterns take more than linear time."""
 
 
 def is_refusal(observation: str) -> bool:
     """True when the action was not understood or not carried out; a question is no refusal."""
-    return _REFUSAL.fullmatch(observation.strip()) is not None
+    said = observation.strip()
+    return len(said) <= _LONGEST_REFUSAL and _REFUSAL.fullmatch(said) is not None
 
 
 def is_question(observation: str) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import pairwise, takewhile
 
 from skillarena.conf.errors import BackboneError, ContextOverflow
-from skillarena.envs.interface import Benchmark, EndReason, StepResult, Task, TextEnv
+from skillarena.envs.interface import Benchmark, EndReason, Observation, StepResult, Task, TextEnv
 from skillarena.orchestration import prompts
 from skillarena.orchestration.action_parser import ParsedReply, parse_reply
 from skillarena.orchestration.agent_session import AgentSession, SessionInfo, refusal
@@ -21,6 +21,9 @@ from skillarena.selectors.interface import SelectedSkill, Selection
 from skillarena.selectors.live import Trigger
 
 log = logging.getLogger(__name__)
+
+LONGEST_OBSERVATION = 100_000
+"""Characters of an observation that are kept; the longest of the simulators have some thousand."""
 
 
 def run_episode(
@@ -61,14 +64,14 @@ def run_episode(
         DataError: the task cannot be loaded.
     """
     started = time.perf_counter()
-    first = env.reset(task)
+    first = _readable(env.reset(task).text)
     reset_seconds = time.perf_counter() - started
     info = session.info if session is not None else SessionInfo()
     section = prompts.skill_section(selection.skills, selection.guidance, info.tools)
     context = EpisodeContext(
         episode_id, seed, task, selection.skills, env.plan, guidance=selection.guidance, tools=info.tools
     )
-    opening = prompts.opening(benchmark.action_help(), section, task, first)
+    opening = prompts.opening(benchmark.action_help(), section, task, Observation(first))
     talk = _Talk(backbone, env, session, settings, context, [*opening], on_turn)
     outcome = talk.play(settings.max_turns or 2 * benchmark.max_steps)
     if info.review and outcome is not EndReason.TOKEN_LIMIT:
@@ -86,7 +89,7 @@ def run_episode(
         backbone=backbone.name,
         simulated=backbone.simulated,
         skills=tuple(skill.id for skill in selection.skills),
-        first_observation=first.text,
+        first_observation=first,
         turns=tuple(talk.turns),
         outcome=outcome,
         reward=benchmark.points(last) if last else 0.0,
@@ -194,7 +197,7 @@ class _Talk:
             reply,
             parsed,
             valid=result is not None and result.valid,
-            observation=result.observation if result else prompts.NO_ACTION,
+            observation=_readable(result.observation) if result else prompts.NO_ACTION,
         )
         return replace(turn, env_seconds=seconds)
 
@@ -257,6 +260,14 @@ class _Talk:
         new = tuple(skill for skill in skills if skill.id not in known)
         self._context = replace(self._context, skills=(*self._context.skills, *new))
         return tuple(skill.id for skill in skills)
+
+
+def _readable(observation: str) -> str:
+    """An environment's text, the end of one that no model could read left out."""
+    if len(observation) <= LONGEST_OBSERVATION:
+        return observation
+    left_out = len(observation) - LONGEST_OBSERVATION
+    return f"{observation[:LONGEST_OBSERVATION]}\n[{left_out:,} characters are left out]"
 
 
 def _writable(text: str) -> str:

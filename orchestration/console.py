@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sys
@@ -40,9 +41,35 @@ def console_for_results() -> Console:
 
 def plain(text: object) -> str:
     """Text without control characters, which a file or a server could use to command the terminal."""
-    return "".join(
-        c if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs") else "\ufffd" for c in str(text)
-    )
+    return str(text).translate(_SHOWN)
+
+
+def plain_json(text: str) -> str:
+    """JSON that says the same without control characters: they are escaped, as JSON itself does with most."""
+    return text.translate(_ESCAPED)
+
+
+def _commands(code: int) -> bool:
+    return chr(code) not in "\n\t" and unicodedata.category(chr(code)) in ("Cc", "Cf", "Cs")
+
+
+class _Shown(dict[int, int]):
+    """What stands for a character, looked up once for each."""
+
+    def __missing__(self, code: int) -> int:
+        self[code] = ord("\ufffd") if _commands(code) else code
+        return self[code]
+
+
+class _Escaped(dict[int, int | str]):
+    """What stands for a character in JSON, likewise."""
+
+    def __missing__(self, code: int) -> int | str:
+        self[code] = json.dumps(chr(code))[1:-1] if _commands(code) else code
+        return self[code]
+
+
+_SHOWN, _ESCAPED = _Shown(), _Escaped()
 
 
 def print_error(error: SkillArenaError) -> int:

@@ -17,7 +17,7 @@ from skillarena.conf.errors import ConfigError
 from skillarena.envs.interface import Task
 from skillarena.orchestration.assembly import AssembledParts, build_selector, load_library
 from skillarena.orchestration.cells import cache_folder, sections
-from skillarena.orchestration.console import console_for_results, logging_to, plain
+from skillarena.orchestration.console import console_for_results, logging_to, plain, plain_json
 from skillarena.orchestration.hydra_run import compose
 from skillarena.orchestration.report.case_study import check_figure_file, write_case_study
 from skillarena.orchestration.selection_store import selection_to_json
@@ -67,7 +67,7 @@ def explain(
     if figure:
         write_case_study(selection, goal, label(settings.selector), figure)
     if as_json:
-        sys.stdout.write(selection_to_json(selection).decode() + "\n")
+        sys.stdout.write(plain_json(selection_to_json(selection).decode()) + "\n")
         return 0
     console = console_for_results()
     console.print(_text(f"{label(settings.selector)} over {len(parts.library)} skills: {goal}", style="bold"))

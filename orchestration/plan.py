@@ -11,7 +11,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from skillarena.orchestration.console import EXIT_INCOMPLETE, EXIT_OK, console_for_results, logging_to, plain
+from skillarena.orchestration.console import (
+    EXIT_INCOMPLETE,
+    EXIT_OK,
+    console_for_results,
+    logging_to,
+    plain,
+    plain_json,
+)
 from skillarena.orchestration.plan_estimate import Use, total
 from skillarena.orchestration.plan_survey import Survey
 from skillarena.orchestration.plan_sweep import Plan, plan_sweep
@@ -45,7 +52,7 @@ def plan_cells(all_settings: Sequence[Settings], *, as_json: bool) -> int:
         facts = [survey.facts(cell) for cell in cells]
         plan = plan_sweep(facts, past, list(survey.missing))
     if as_json:
-        sys.stdout.write(orjson.dumps(plan.to_dict(), option=orjson.OPT_INDENT_2).decode() + "\n")
+        sys.stdout.write(plain_json(orjson.dumps(plan.to_dict(), option=orjson.OPT_INDENT_2).decode()) + "\n")
     else:
         _print(plan)
     return EXIT_INCOMPLETE if broken else EXIT_OK

@@ -21,7 +21,7 @@ from skillarena.conf.errors import ConfigError, DataError, nearest
 from skillarena.envs.interface import Task
 from skillarena.orchestration.assembly import AssembledParts, build_selector, check_options, load_library
 from skillarena.orchestration.cells import MODELS, cache_folder, indexing_of, needs_of, sections
-from skillarena.orchestration.console import EXIT_OK, console_for_results, logging_to, plain
+from skillarena.orchestration.console import EXIT_OK, console_for_results, logging_to, plain, plain_json
 from skillarena.orchestration.hydra_run import compose, explained
 from skillarena.orchestration.retrieve_report import Method, Report
 from skillarena.orchestration.settings import Settings, digest, label
@@ -148,7 +148,7 @@ def retrieve_eval(
     if out is not None:
         _write(out, report, [] if predictions is not None else [item for items in answers.values() for item in items])
     if as_json:
-        sys.stdout.write(_json(report) + "\n")
+        sys.stdout.write(plain_json(_json(report)) + "\n")
     else:
         _print(report, out)
     return EXIT_OK

@@ -91,10 +91,14 @@ _FORMS: tuple[_Form, ...] = (
 )
 
 
+_LONGEST_GOAL = 1000
+"""Characters; ALFWorld's goals have less than a hundred, and the forms take quadratic time."""
+
+
 def parse_goal(goal: str) -> ParsedTask | None:
     """Sub-tasks and states of a goal in ALFWorld's wording, with or without "Your task is to:"; None for other text."""
     bare = re.sub(r"^your task is to:?\s*", "", " ".join(goal.split()), flags=re.IGNORECASE).rstrip(" .")
-    for form in _FORMS:
+    for form in _FORMS if len(bare) <= _LONGEST_GOAL else ():
         found = form.pattern.fullmatch(bare)
         if found:
             names = {key: value.lower() for key, value in found.groupdict().items()}

@@ -18,6 +18,9 @@ from skillarena.selectors.interface import ParsedTask
 MAX_SUBTASKS = 4
 """Longer sequences are merged into this many stages."""
 
+_STEP_END = re.compile(r"(?<=[.!?;])\s+|,?(?<!\s)\s+and then\s+")
+"""Tried at the start of a run of blanks only: starts within it find no more, but take quadratic time."""
+_LONGEST_SUBJECT = 200
 _GOAL = re.compile(r"your task is to:?\s+(.+)", re.IGNORECASE)
 _PARTWAY = re.compile(r"when you are part-?way (?:done|finished),\s*(.+)", re.IGNORECASE)
 _ORDERED = re.compile(
@@ -64,7 +67,7 @@ def parse_instruction(text: str) -> ParsedTask | None:
 
 def _sentences(text: str) -> list[str]:
     lines = (re.sub(r"^\s*(?:[-*]|\d+[.)])\s+", "", line) for line in text.splitlines())
-    parts = (part for line in lines for part in re.split(r"(?<=[.!?;])\s+|,?\s+and then\s+", line))
+    parts = (part for line in lines for part in _STEP_END.split(line))
     plain = (re.sub(r"\ba(?:\(n\))? (?=([aeiou])?)", lambda m: "an " if m[1] else "a ", part) for part in parts)
     return [sentence for part in plain if (sentence := " ".join(part.split()).rstrip(" .!?;"))]
 
@@ -119,7 +122,7 @@ def _search(goal: str, focus: Sequence[str], rest: Sequence[str]) -> Iterator[st
 def _subject(goal: str) -> str:
     """What the goal is about: "find an animal" -> "animal"."""
     found = _SUBJECT.match(goal)
-    return found["subject"] if found else "object"
+    return found["subject"] if found and len(found["subject"]) <= _LONGEST_SUBJECT else "object"
 
 
 def _merged(steps: Sequence[str], at_most: int) -> list[str]:

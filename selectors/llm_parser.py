@@ -132,7 +132,7 @@ class LlmParser:
 
 
 _REASONING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
-_FENCED = re.compile(r"\A\s*```\w*\n(.*?)\n\s*```\s*\Z", re.DOTALL)
+_FENCE = re.compile(r"```\w*")
 _ITEM = re.compile(r"(subtask|state) (\d{1,4}):\s*(\S.*)", re.IGNORECASE)
 _SKILL_ANSWER = re.compile(r"precondition_state:\s*(\S.*)\ncompletion_state:\s*(\S.*)", re.IGNORECASE)
 
@@ -181,6 +181,12 @@ def read_skill_answer(text: str) -> ParsedSkill:
 
 
 def _lines(text: str) -> list[str]:
-    bare = _REASONING.sub("", text, count=1)
-    fenced = _FENCED.match(bare)
-    return [line.strip() for line in (fenced[1] if fenced else bare).splitlines() if line.strip()]
+    return [line for part in _unfenced(_REASONING.sub("", text, count=1)).splitlines() if (line := part.strip())]
+
+
+def _unfenced(text: str) -> str:
+    """What is in the one code fence around it all, if there is one."""
+    first, _, rest = text.strip().partition("\n")
+    content = rest.removesuffix("```").rstrip()
+    closed = rest.endswith("```") and "\n" in rest[len(content) :]
+    return content if closed and _FENCE.fullmatch(first) else text

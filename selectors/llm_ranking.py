@@ -38,6 +38,8 @@ _AGAIN = """\
 That answer cannot be used: {problem}. Answer again with one JSON list that holds each of these {count} ids exactly
 once, the most helpful skill first, and with nothing else: {ids}"""
 
+_MOST_READINGS = 10
+"""How often an answer may be read through in search of JSON: lists that never end nest hundreds deep."""
 _SHORTEST_BODY = 100
 """Characters of a body below which it says nothing."""
 _CUT = "\n[the rest is left out]"
@@ -139,7 +141,8 @@ class Ranking:
         if self.unknown:
             return f"it names {_some(self.unknown)}, and there is no such id"
         if len(self.named) < least:
-            missing = [skill_id for skill_id in ids if skill_id not in self.named]
+            named = set(self.named)
+            missing = [skill_id for skill_id in ids if skill_id not in named]
             return f"it names only {len(self.named)} of the {len(ids)} ids, without {_some(missing)}"
         return None
 
@@ -203,7 +206,8 @@ class _Grammar:
         """
         decoder = json.JSONDecoder()
         start = text.find("[")
-        while start >= 0:
+        left = _MOST_READINGS * len(text)
+        while start >= 0 and left > 0:
             end = start + 1
             try:
                 entries, end = decoder.raw_decode(text, start)
@@ -211,8 +215,10 @@ class _Grammar:
                     yield [self._json_word(entry) for entry in entries]
             except RecursionError:
                 return  # nested so deeply that it is no answer
-            except ValueError:
-                pass  # no JSON begins here
+            except json.JSONDecodeError as error:  # no JSON begins here
+                left -= error.pos - start
+            except ValueError:  # a number of thousands of digits
+                left -= len(text)
             start = text.find("[", end)
 
     def arrow_chains(self, text: str) -> list[list[str]]:
@@ -232,11 +238,16 @@ class _Grammar:
     def _lines(self, text: str) -> list[tuple[int, list[str]]]:
         """An id that stood in an earlier line already begins the next list: thoughts on each, then the ranking."""
         lists: list[tuple[int, list[str]]] = [(0, [])]
+        present: dict[str, None] = {}  # words of the last list
+        end = 0
         for line in self._line.finditer(text):
             word = self._canonical(line[1])
-            words = [] if word in lists[-1][1] else lists.pop()[1]
-            lists.append((line.end(), [*words, word]))
-        return lists
+            if word in present:
+                lists.append((end, [*present]))
+                present = {}
+            present[word] = None
+            end = line.end()
+        return [*lists, (end, [*present])]
 
     def _json_word(self, entry: Any) -> str:
         if isinstance(entry, dict):

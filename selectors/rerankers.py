@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Pair = tuple[str, str]
 
+_MOST_SECTIONS = 1000
 _HEADING = re.compile(r"^(?=#{1,6}[ \t])", re.MULTILINE)
 
 
@@ -68,8 +69,8 @@ class SimilarityReranker:
 
 
 def _sections(document: str) -> list[str]:
-    """Parts that begin at a Markdown heading; a text without headings is one part."""
-    return [part.strip() for part in _HEADING.split(document) if part.strip()] or [""]
+    """Parts that begin at a Markdown heading; a text without headings is one part, and so is all behind the 1,000th."""
+    return [part.strip() for part in _HEADING.split(document, _MOST_SECTIONS) if part.strip()] or [""]
 
 
 class CrossEncoderReranker:

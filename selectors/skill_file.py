@@ -10,11 +10,16 @@ import codecs
 import re
 import textwrap
 from dataclasses import dataclass, replace
+from typing import Any
 
 import yaml
 
 MAX_BYTES = 5_000_000
 """Largest document that is read; real ones rarely pass 100 kB."""
+MAX_NAME = 1000
+"""Characters; the format's authors allow 64."""
+_MOST_GROWTH = 3
+_DEEPEST = 50
 MAX_YAML_CHARS = 16_384
 """More front matter than this is read entry by entry."""
 
@@ -61,7 +66,8 @@ def parse_skill_file(data: bytes, *, fallback_name: str) -> SkillFile:
         data: the file's bytes, UTF-8 or UTF-16; bytes that are not UTF-8 are read as Windows-1252.
         fallback_name: name of a document that gives none and has no title (a folder or file name).
 
-    Raises ``SkillFileError`` for a document that is too large or holds neither name, description nor body.
+    Raises ``SkillFileError`` for a document that is too large, has too long a name, or holds neither name, description
+    nor body.
     """
     if len(data) > MAX_BYTES:
         raise SkillFileError(f"larger than {MAX_BYTES:,} bytes")
@@ -74,12 +80,15 @@ def parse_skill_file(data: bytes, *, fallback_name: str) -> SkillFile:
 def make_skill_file(name: str, description: str, body: str, *, fallback_name: str) -> SkillFile:
     """Tidy the three parts; a missing name becomes the body's title, else ``fallback_name``.
 
-    Raises ``SkillFileError`` when all three are empty.
+    Raises ``SkillFileError`` when all three are empty, or the name is too long.
     """
     name, description, body = _one_line(name), _one_line(description), _clean(body).strip()
     if not (name or description or body):
         raise SkillFileError("no name, no description and no text")
-    return SkillFile(name or _title(body) or _one_line(fallback_name), description, body)
+    if len(name) > MAX_NAME:
+        raise SkillFileError(f"its name is longer than {MAX_NAME:,} characters")
+    title = "" if name else _title(body)
+    return SkillFile(name or title[:MAX_NAME].strip() or _one_line(fallback_name), description, body)
 
 
 def _decode(data: bytes) -> str:
@@ -163,18 +172,36 @@ def _read_yaml(block: str) -> dict[str, str] | None:
     """The top-level entries of a YAML mapping as written; None for anything that is not one, too large or too deep.
 
     Only the node tree is made, never objects: tags mean nothing, and an alias is one more reference to the same node.
+    Entries that are many times longer than the block, by aliases, are none.
     """
     if len(block) > MAX_YAML_CHARS:
         return None
     try:
-        root = yaml.compose(block, Loader=yaml.BaseLoader)
+        root = yaml.compose(block, Loader=ShallowLoader)
     except (yaml.YAMLError, RecursionError):
         return None
     if root is None:
         return {}
     if not isinstance(root, yaml.MappingNode):
         return None
-    return {_as_written(key, block).lower(): _as_written(value, block) for key, value in root.value}
+    fields = {_as_written(key, block).lower(): _as_written(value, block) for key, value in root.value}
+    written = sum(len(key) + len(value) for key, value in fields.items())
+    return fields if written <= _MOST_GROWTH * len(block) else None
+
+
+class ShallowLoader(yaml.BaseLoader):
+    """Makes texts, lists and mappings, nested up to ``_DEEPEST`` levels: deeper ones take seconds to fail."""
+
+    _depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """The next node. Raises ``YAMLError``."""
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise yaml.YAMLError(f"nested more than {_DEEPEST} levels deep")
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
 
 
 def _as_written(node: yaml.Node, block: str) -> str:

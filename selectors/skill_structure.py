@@ -19,9 +19,9 @@ _NOTHING = re.compile(
     r"(?:none|nothing|no (?:special )?(?:prerequisites?|preconditions?|requirements?))\b", re.IGNORECASE
 )
 
-_TRIGGER = re.compile(
-    r"(?:\b(?:use|trigger|invoke|execute|apply|run|call)\w*\b.*?)\b(when|after|once)\b(.+)", re.IGNORECASE
-)
+_CALLING = re.compile(r"\b(?:use|trigger|invoke|execute|apply|run|call)\w*\b", re.IGNORECASE)
+_MOMENT = re.compile(r"\b(when|after|once)\b(.+)", re.IGNORECASE)
+"""Behind a word for calling the skill. One pattern for both would take quadratic time."""
 _IN_PLACE = re.compile(
     r"\b(?:holding|carrying|in hand|already|currently in inventory"
     r"|(?:has|have)(?: just| already)?(?: been)? (?:\w+ed|found|gotten|put|set)"
@@ -84,7 +84,8 @@ def _implied(description: list[str], purpose: str) -> str | None:
         assumed = _ASSUMES.search(sentence)
         if assumed and "input" not in assumed[1]:
             return _sentence(f"this is given: {assumed[1]}")
-        trigger = _TRIGGER.search(sentence)
+        calling = _CALLING.search(sentence)
+        trigger = _MOMENT.search(sentence, calling.end()) if calling else None
         state = _state(*trigger.groups()) if trigger else None
         if state:
             return state
@@ -140,11 +141,25 @@ def _sentences(text: str) -> Iterator[str]:
         if re.match(r"\s*[|>]", paragraph):
             continue
         item = re.sub(r"^\s*(?:[-*+]|\d+[.)])\s+", "", paragraph)
-        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", item)
-        plain = " ".join(re.sub(r"[*_`]{1,3}(?=\S)|(?<=\S)[*`]{1,3}", "", plain).split())
+        plain = " ".join(re.sub(r"[*_`]{1,3}(?=\S)|(?<=\S)[*`]{1,3}", "", _without_links(item)).split())
         for part in re.split(r"(?<=[.!?])\s+(?=[A-Z\"'(])", plain):
             if re.search(r"\w", part) and not part.endswith(":"):
                 yield _sentence(part)
+
+
+def _without_links(text: str) -> str:
+    """The words of ``[words](address)`` alone. A regular expression would take quadratic time for open brackets."""
+    kept: list[str] = []
+    done = at = 0
+    while (start := text.find("[", at)) >= 0 and (end := text.find("]", start)) >= 0:
+        at = end + 1
+        if text.startswith("(", at):
+            close = text.find(")", at)
+            if close < 0:
+                break
+            kept += text[done:start], text[start + 1 : end]
+            done = at = close + 1
+    return "".join([*kept, text[done:]])
 
 
 def _sentence(text: str) -> str:

@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from skillarena.orchestration.console import EXIT_OK, console_for_results, plain
+from skillarena.orchestration.console import EXIT_OK, console_for_results, plain, plain_json
 from skillarena.orchestration.report.comparisons import COMPARED, SUCCESS, Comparison, compare_pairs
 from skillarena.orchestration.report.grid import scale
 from skillarena.orchestration.report.layout import number, signed
@@ -72,7 +72,8 @@ def compare(first: str, second: str, *, as_json: bool) -> int:
     matched = match(*sides)
     pairs = _compared(matched)
     if as_json:
-        sys.stdout.write(orjson.dumps(_payload(sides, matched, pairs), option=orjson.OPT_INDENT_2).decode() + "\n")
+        whole = orjson.dumps(_payload(sides, matched, pairs), option=orjson.OPT_INDENT_2).decode()
+        sys.stdout.write(plain_json(whole) + "\n")
     else:
         _print(sides, matched, pairs)
     return EXIT_OK

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 
 from skillarena.conf.errors import ConfigError
-from skillarena.orchestration.console import EXIT_INCOMPLETE, EXIT_OK, console_for_results, plain
+from skillarena.orchestration.console import EXIT_INCOMPLETE, EXIT_OK, console_for_results, plain, plain_json
 from skillarena.orchestration.report.archive import load
 from skillarena.orchestration.report.layout import notes_of
 from skillarena.orchestration.report.lines import Line
@@ -67,7 +67,7 @@ def report(
         folder = out or (default_folder(paths[0]) if paths else Path("report"))
         files = [] if as_json and out is None else write_report(found, archive, folder, say)
     if as_json:
-        sys.stdout.buffer.write(report_json(found))
+        sys.stdout.write(plain_json(report_json(found).decode()))
     else:
         _print(found, files, folder)
     complete = found.sweep.episodes == found.sweep.tasks

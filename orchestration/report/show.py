@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from skillarena.conf.errors import ConfigError, nearest
-from skillarena.orchestration.console import console_for_results, plain
+from skillarena.orchestration.console import console_for_results, plain, plain_json
 from skillarena.orchestration.ledger import EpisodeRow
 from skillarena.orchestration.report.archive import Archive, ArchivedCell, load, reachable, read_cell_config
 from skillarena.orchestration.report.case_study import check_figure_file, write_case_study
@@ -155,4 +155,4 @@ def _check(option: str, value: str | None, present: set[str]) -> None:
 
 
 def _print_json(content: Any) -> None:
-    sys.stdout.write(orjson.dumps(content).decode() + "\n")
+    sys.stdout.write(plain_json(orjson.dumps(content).decode()) + "\n")

@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import yaml
 
 from skillarena.selectors.interface import Skill
+from skillarena.selectors.skill_file import ShallowLoader
 
 _SNIPPET_CHARS = 900
+_MOST_ITEMS = 1000
+"""Of one list of a document; every item is compared with those of all other skills."""
 _HEADING = re.compile(r"\s*#{1,6}\s*(.*?)\s*")
 _ENDS_SECTION = re.compile(r"\s*#{1,6}\s+")
 _BULLET = re.compile(r"\s*[-*+]\s+(.*)")
@@ -130,13 +134,13 @@ class _Front:
 
     def first(self, *keys: str) -> tuple[str, ...]:
         """The items of the first entry that has any."""
-        return next((items for key in keys if (items := tuple(_items(self._entries.get(key))))), ())
+        return next((items for key in keys if (items := _first_items(_items(self._entries.get(key))))), ())
 
-    def every(self, *keys: str) -> list[str]:
-        return [item for key in keys for item in _items(self._entries.get(key))]
+    def every(self, *keys: str) -> tuple[str, ...]:
+        return _first_items(item for key in keys for item in _items(self._entries.get(key)))
 
-    def nested(self, *keys: str) -> list[str]:
-        return [item for key in keys for item in _items(self._metadata.get(key))]
+    def nested(self, *keys: str) -> tuple[str, ...]:
+        return _first_items(item for key in keys for item in _items(self._metadata.get(key)))
 
     def line(self, *keys: str) -> str:
         """The first of these entries, or the summary under ``metadata``."""
@@ -147,12 +151,19 @@ class _Front:
 def _structure(source: str) -> Any:
     """A list or mapping of texts where the YAML source is one without aliases (which can grow beyond measure)."""
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(source, Loader=yaml.BaseLoader)):
-            return source
-        value = yaml.load(source, Loader=yaml.BaseLoader)  # noqa: S506 - makes nothing but texts, lists and mappings
+        value = yaml.load(source, Loader=_WithoutAliases)  # noqa: S506 - makes nothing but texts, lists and mappings
     except (yaml.YAMLError, RecursionError):
         return source
     return value if isinstance(value, list | dict) else source
+
+
+class _WithoutAliases(ShallowLoader):
+    """Refuses an alias where it stands. Going through all events first would take minutes for thousands of brackets."""
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("an alias")
+        return super().compose_node(parent, index)
 
 
 def _items(value: Any) -> Iterator[str]:
@@ -184,7 +195,11 @@ def _section(sections: Mapping[str, list[str]], titles: Collection[str]) -> tupl
     """The bullets of the document's first section with one of these titles, or its lines where it has no bullet."""
     lines = next((lines for title, lines in sections.items() if title in titles), [])
     bullets = [bullet[1].strip() for line in lines if (bullet := _BULLET.fullmatch(line))]
-    return tuple(item for item in (bullets or [line.strip() for line in lines]) if item)
+    return _first_items(item for item in (bullets or [line.strip() for line in lines]) if item)
+
+
+def _first_items(items: Iterable[str]) -> tuple[str, ...]:
+    return tuple(islice(items, _MOST_ITEMS))
 
 
 def _distinct(*lists: Iterable[str]) -> tuple[str, ...]:

@@ -242,8 +242,8 @@ def _query(line: _TaskLine, where: str, entries: Mapping[str, tuple[_Relevance, 
 
 
 def _judgements(relevance: _Relevance, where: str) -> Iterator[Judgement]:
-    needed = list(dict.fromkeys(relevance.gt_skill_ids))
-    core = needed if relevance.core_gt_ids is None else relevance.core_gt_ids
+    needed = dict.fromkeys(relevance.gt_skill_ids)  # in order, and quick to look up
+    core = needed if relevance.core_gt_ids is None else dict.fromkeys(relevance.core_gt_ids)
     grades = dict.fromkeys(needed, 1.0) if relevance.relevance is None else relevance.relevance
     graded = {skill: grade for skill, grade in grades.items() if grade > 0}
     _check_known(core, needed, f"{where}: core_gt_ids names", "is not in gt_skill_ids")
