@@ -128,12 +128,14 @@ def _plain_rows(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def undisturbed(folder: Path, arguments: Sequence[str], cache: Path, env: dict[str, str]) -> dict[str, Any]:
-    """Rows of a run that nobody disturbs."""
+def undisturbed(
+    folder: Path, arguments: Sequence[str], cache: Path, env: dict[str, str], within_s: float = RECOVERY_LIMIT_S
+) -> dict[str, Any]:
+    """Rows of a run that nobody disturbs; each episode has to come within ``within_s`` seconds."""
     sweep = SweepUnderFire(folder, arguments, cache, env, is_disturbed=False)
     try:
         sweep.start()
-        sweep.finish()
+        sweep.finish(within_s)
         assert sweep.family.is_gone(_CLEAN_WITHIN_S)
         return sweep.results()
     finally:

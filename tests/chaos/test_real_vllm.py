@@ -33,7 +33,7 @@ STARTS_WITHIN_S = 900.0
 
 def test_a_sweep_outlives_the_death_of_its_real_server(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    reference = undisturbed(tmp_path / "undisturbed", ALONE, cache, {})
+    reference = undisturbed(tmp_path / "undisturbed", ALONE, cache, {}, STARTS_WITHIN_S)
     sweep = SweepUnderFire(tmp_path / "disturbed", ALONE, cache)
     try:
         sweep.start()
