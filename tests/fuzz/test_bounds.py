@@ -81,7 +81,7 @@ def task(goal: str) -> Task:
 
 
 def skill(text: str) -> Skill:
-    return Skill("s", "name", text, text, fields=(("tags", text), ("inputs", text)))
+    return Skill("s", "name", text, text, fields=(("tags", text),))
 
 
 BOMBS = (
