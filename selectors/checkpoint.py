@@ -16,6 +16,7 @@ from urllib.request import getproxies
 from pydantic import BaseModel, ValidationError
 
 from skillarena.conf.errors import ConfigError, RerankerError, SkillArenaError
+from skillarena.conf.redaction import without_key
 from skillarena.conf.user_path import user_path
 from skillarena.selectors.measure import offline
 
@@ -131,11 +132,20 @@ def hub_file(model: str, revision: str | None, name: str, fault: type[SkillArena
         unknown = unknown_host(constants.ENDPOINT)
         return Path(hf_hub_download(model, name, revision=revision, local_files_only=unknown is not None))
     except (ImportError, OSError, ValueError) as error:
-        reason = unknown or str(error).strip().partition("\n")[0]
+        reason = unknown or hub_reason(error)
         raise fault(
             f"model {model!r} is neither a folder nor to be had from the Hugging Face hub: {reason}",
             "check the name; without network, load it once with network (HF_HUB_OFFLINE unset) or give a folder",
         ) from error
+
+
+def hub_reason(error: Exception) -> str:
+    """The first line of what the hub or its client says, without the token that a server may repeat."""
+    try:
+        from huggingface_hub import get_token
+    except ImportError:  # it is the package that is missing
+        return str(error)
+    return without_key(str(error).strip().partition("\n")[0], get_token()) or type(error).__name__
 
 
 def unknown_host(url: str) -> str | None:

@@ -10,7 +10,7 @@ from types import ModuleType
 from urllib.parse import urlsplit
 
 from skillarena.conf.errors import DataError
-from skillarena.selectors.checkpoint import unknown_host
+from skillarena.selectors.checkpoint import hub_reason, unknown_host
 
 _SAFE = ".safetensors"
 _OTHER_WEIGHTS = ("bin", "pt", "pth", "ckpt", "onnx*", "h5", "msgpack", "gguf", "ot", "tflite", "mlmodel")
@@ -49,7 +49,7 @@ def listing(model: str, revision: str | None, *, weights: bool) -> Listing:
         files = hub.snapshot_download(model, revision=revision, ignore_patterns=_ignored(weights), dry_run=True)
     except Exception as error:  # the client's errors come from several packages and share no base
         copy = _copy(hub, model, revision, weights=weights)
-        return Listing(problem=_first_line(error)) if copy is None else Listing(size=_size_of(copy))
+        return Listing(problem=hub_reason(error)) if copy is None else Listing(size=_size_of(copy))
     if weights and not any(file.filename.endswith(_SAFE) for file in files):
         return Listing(problem="it has no safetensors on the hub, and nothing else is loaded")
     return Listing(
@@ -68,7 +68,7 @@ def fetch(model: str, revision: str | None, *, weights: bool) -> Path:
     try:
         return Path(_client().snapshot_download(model, revision=revision, ignore_patterns=_ignored(weights)))
     except Exception as error:
-        raise not_to_be_had([model], _first_line(error)) from error
+        raise not_to_be_had([model], hub_reason(error)) from error
 
 
 def fetch_collection(repository: str, repo_type: str, revision: str | None, patterns: Iterable[str]) -> Path:
@@ -84,7 +84,7 @@ def fetch_collection(repository: str, repo_type: str, revision: str | None, patt
         return Path(found)
     except Exception as error:
         raise DataError(
-            f"{repo_type} {repository!r} cannot be had from the Hugging Face hub: {_first_line(error)}",
+            f"{repo_type} {repository!r} cannot be had from the Hugging Face hub: {hub_reason(error)}",
             "check the id, --repo-type and --revision; without network, copy the collection here as a folder or an"
             " archive and give that",
         ) from error
@@ -139,7 +139,3 @@ def _copy(hub: ModuleType, model: str, revision: str | None, *, weights: bool) -
 
 def _size_of(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from skillarena.conf.errors import DataError, nearest
+from skillarena.selectors.checkpoint import hub_reason
 
 REPOSITORY = "pipizhao/SkillRouter-Eval-Core"
 """Data set on the Hugging Face hub."""
@@ -43,9 +44,8 @@ def fetch(tier: str, revision: str | None = None) -> Path:
             "downloading needs the package huggingface_hub", "pip install 'skillarena[models]', or give --data FOLDER"
         ) from error
     except Exception as error:  # the client's errors come from several packages and share no base
-        reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise DataError(
-            f"{REPOSITORY} cannot be had from the Hugging Face hub: {reason}",
+            f"{REPOSITORY} cannot be had from the Hugging Face hub: {hub_reason(error)}",
             "check the network (HF_HUB_OFFLINE must be unset) and --revision; without network, download it elsewhere"
             " and give --data FOLDER --tier " + tier,
         ) from error

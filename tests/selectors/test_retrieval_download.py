@@ -81,3 +81,11 @@ def test_what_cannot_be_had_is_one_message_with_the_way_round(tmp_path: Path) ->
 def test_an_unknown_tier_is_refused() -> None:
     with pytest.raises(DataError, match="no tier 'eassy'; did you mean 'easy'"):
         fetch("eassy")
+
+
+def test_a_token_that_the_hub_repeats_is_left_out_of_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    from skillarena.selectors.checkpoint import hub_reason
+
+    monkeypatch.setenv("HF_TOKEN", "hf_a-token-of-some-length")
+    assert hub_reason(OSError("401 for hf_a-token-of-some-length\nmore")) == "401 for ***"
+    assert hub_reason(OSError()) == "OSError"
