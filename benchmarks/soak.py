@@ -2,9 +2,9 @@
 
     python benchmarks/soak.py --minutes 30 --at-once 256
 
-A sweep plays against an endpoint whose answers take between a tenth of a second and ten seconds. Every process of it is
-looked at every few seconds; after the time is over it is asked to stop, which it has to do cleanly. The first third of
-the samples is left out: until then games are loaded and pools fill up.
+A sweep plays against an endpoint whose answers take between half a second and a minute. Every process of it is looked
+at every few seconds; after the time is over it is asked to stop, which it has to do cleanly. The first third of the
+samples is left out: until then games are loaded and pools fill up.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from scipy.stats import linregress
 from slow_provider import END_TOKENS
 
 _HERE = Path(__file__).parent
-_LATENCY = "0.1:10"
+_LATENCY = "0.5:60"
 _TURNS = (5, 40)
 _SAMPLE_S = 5.0
 _WARM_UP = 1 / 3  # of the samples
 _START_S = 300.0
 _STOP_S = 180.0
 _WORKERS = 2
-_SEEDS = 5000  # more than can be played
 _GAMES = 24
+_MOST_A_MINUTE = 0.6  # episodes that one place can play in a minute, with room to spare
 
 ROLES = {
     "driver": "skillarena.orchestration.cli",
@@ -85,7 +85,7 @@ def soak(minutes: float, at_once: int) -> tuple[list[Growth], int, int]:
     with TemporaryDirectory(prefix="skillarena-soak-") as folder, _provider() as port:
         log = Path(folder) / "log"
         with log.open("w") as file:
-            process = subprocess.Popen(_command(at_once, port), cwd=folder, stdout=file, stderr=file)
+            process = subprocess.Popen(_command(at_once, minutes, port), cwd=folder, stdout=file, stderr=file)
         try:
             _wait_for_episodes(process, Path(folder), log)
             samples = _sample(process, minutes * 60)
@@ -99,12 +99,13 @@ def soak(minutes: float, at_once: int) -> tuple[list[Growth], int, int]:
     return [_growth(role, found) for role, found in samples.items()], len(lines), lost
 
 
-def _command(at_once: int, port: int) -> list[str]:
+def _command(at_once: int, minutes: float, port: int) -> list[str]:
+    seeds = 2 + int((minutes + 2) * at_once * _MOST_A_MINUTE / _GAMES)
     settings = (
         "benchmark=alfworld",
         f"benchmark.split={SPLIT}",
         f"benchmark.limit={_GAMES}",
-        f"seed=range(0,{_SEEDS})",
+        f"seed=range(0,{seeds})",
         f"agent.max_tokens={END_TOKENS}",
         "selector=none",
         "backbone=openai_compatible",
