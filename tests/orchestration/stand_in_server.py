@@ -1,8 +1,8 @@
 """A small program in place of vLLM's server: the same arguments and requests, real processes, no model.
 
 ``STAND_IN`` in its environment says how it behaves; ``STAND_IN_PIDS``, where set, names a file that gets its process
-ids: its own, a child's and a grandchild's. ``POST /die`` ends it with code 0 and leaves its children behind; ``POST /sick`` makes
-``/health`` fail.
+ids: its own, a child's and a grandchild's. ``POST /die`` ends it with code 0 and leaves its children behind; ``POST
+/sick`` makes ``/health`` fail.
 """
 
 from __future__ import annotations
