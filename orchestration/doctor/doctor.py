@@ -13,7 +13,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from skillarena.orchestration.console import EXIT_INCOMPLETE, EXIT_OK, console_for_results, logging_to, plain
+from skillarena.orchestration.console import (
+    EXIT_INCOMPLETE,
+    EXIT_OK,
+    console_for_results,
+    logging_to,
+    plain,
+    plain_json,
+)
 from skillarena.orchestration.doctor.checking import run_checks
 from skillarena.orchestration.doctor.choice import all_checks, checks_for
 from skillarena.orchestration.doctor.discretion import secret_values, without
@@ -57,7 +64,7 @@ def examine(all_settings: Sequence[Settings], *, experiment: bool, as_json: bool
     took = time.monotonic() - began
     hidden = secret_values(secrets)
     if as_json:
-        sys.stdout.write(without(_json(found, took), hidden) + "\n")
+        sys.stdout.write(plain_json(without(_json(found, took), hidden)) + "\n")
     else:
         _print(found, took, hidden)
     failed = any(finding.status is Status.FAIL for finding in found.values())

@@ -11,7 +11,7 @@ from pathlib import Path
 import orjson
 from rich.text import Text
 
-from skillarena.orchestration.console import EXIT_INCOMPLETE, EXIT_OK, console_for_results, plain
+from skillarena.orchestration.console import EXIT_INCOMPLETE, EXIT_OK, console_for_results, plain, plain_json
 from skillarena.orchestration.library_command.lint_document import Problem, of_bytes, of_skill, of_text
 from skillarena.orchestration.library_command.survey import Survey, survey
 from skillarena.orchestration.progress_bar import ProgressBar
@@ -42,7 +42,7 @@ def lint(paths: Sequence[str], *, near: float, as_json: bool) -> int:
     problems = find_problems(found)
     if as_json:
         plain_data = {source: [asdict(problem) for problem in several] for source, several in problems.items()}
-        sys.stdout.write(orjson.dumps(plain_data, option=orjson.OPT_INDENT_2).decode() + "\n")
+        sys.stdout.write(plain_json(orjson.dumps(plain_data, option=orjson.OPT_INDENT_2).decode()) + "\n")
     else:
         _print(problems, len(found.skills) + len(found.library.rejections))
     return EXIT_INCOMPLETE if found.rejected else EXIT_OK

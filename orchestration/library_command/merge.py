@@ -14,7 +14,7 @@ from typing import IO, cast
 import orjson
 from rich.text import Text
 
-from skillarena.orchestration.console import EXIT_OK, console_for_results, plain
+from skillarena.orchestration.console import EXIT_OK, console_for_results, plain, plain_json
 from skillarena.orchestration.library_command.survey import Survey, survey
 from skillarena.orchestration.library_command.target import aside, check_free
 from skillarena.orchestration.library_command.tree import folder_of, write_document
@@ -113,7 +113,7 @@ def _json(found: Survey, written: Written, bare: int) -> None:
         "rejected": [asdict(entry) for entry in written.rejected],
         "without_further_fields": bare,
     }
-    sys.stdout.write(orjson.dumps(plain_data, option=orjson.OPT_INDENT_2).decode() + "\n")
+    sys.stdout.write(plain_json(orjson.dumps(plain_data, option=orjson.OPT_INDENT_2).decode()) + "\n")
 
 
 def _print(found: Survey, written: Written, bare: int) -> None:

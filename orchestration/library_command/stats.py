@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from skillarena.orchestration.backbones.tokens import CHARACTERS_PER_TOKEN
-from skillarena.orchestration.console import EXIT_OK, console_for_results, plain
+from skillarena.orchestration.console import EXIT_OK, console_for_results, plain, plain_json
 from skillarena.orchestration.library_command.paths import library_paths
 from skillarena.orchestration.library_command.survey import Survey, survey
 from skillarena.selectors.library import SkillLibrary
@@ -43,7 +43,7 @@ def stats(arguments: Sequence[str], config_dir: Path | None, *, near: float, as_
     """
     figures = measure(survey(SkillLibrary.load(library_paths(arguments, config_dir)), near))
     if as_json:
-        sys.stdout.write(orjson.dumps(figures, option=orjson.OPT_INDENT_2).decode() + "\n")
+        sys.stdout.write(plain_json(orjson.dumps(figures, option=orjson.OPT_INDENT_2).decode()) + "\n")
     else:
         _print(figures)
     return EXIT_OK

@@ -90,3 +90,21 @@ def test_select(selector: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
 def test_an_error_that_quotes_hostile_text(capsys: pytest.CaptureFixture[str]) -> None:
     print_error(SkillArenaError(BAD, BAD))
     check(capsys.readouterr())
+
+
+@pytest.mark.parametrize("words", [["lint"], ["stats"], ["import"]], ids=" ".join)
+@pytest.mark.parametrize("flags", [[], ["--json"]], ids=["table", "json"])
+def test_library_commands(words: list[str], flags: list[str], tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from skillarena.orchestration.cli import app
+
+    pool = tmp_path / "pool.jsonl"
+    lines = [{"skill_id": f"{n}{BAD}", "name": BAD, "description": BAD, "body": BAD * n} for n in (1, 2)]
+    pool.write_bytes(b"\n".join(orjson.dumps(line) for line in [*lines, {"skill_id": BAD}]))
+    target = ["--to", str(tmp_path / "out.jsonl")] if words == ["import"] else []
+    done = CliRunner().invoke(app, ["library", *words, str(pool), *target, *flags])
+    assert done.exit_code in (0, 1), done.output
+    assert len(done.stdout) > 20
+    found = {c for c in done.output if c not in "\n\t" and unicodedata.category(c) in ("Cc", "Cf", "Cs")}
+    assert not found, sorted(map(ascii, found))
