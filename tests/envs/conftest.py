@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import tarfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from skillarena.envs.alfworld_generator_package import AlfworldPackage
 
 pytest.register_assert_rewrite("env_contract")  # or its failed assertions would show no values
 
@@ -16,6 +20,14 @@ REAL_GAMES = Path(__file__).parents[3] / "shared" / "data" / "alfworld_games.tar
 def alfworld_cache(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A cache folder that all ALFWorld tests share, so that each game is translated once."""
     return str(tmp_path_factory.mktemp("alfworld_cache"))
+
+
+@pytest.fixture(scope="module")
+def package() -> AlfworldPackage:
+    """What the installed ALFWorld brings for making games."""
+    from skillarena.envs.alfworld_generator_package import load_package
+
+    return load_package()
 
 
 @pytest.fixture(scope="session")
