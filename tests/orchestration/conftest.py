@@ -1,5 +1,5 @@
-"""Lets shared contracts report their failed assertions in full; lends the small environment of ``tests/envs``, the cells
-of ``tests/orchestration/report``, and the key that clients of stub servers send."""
+"""Lets shared contracts report their failed assertions in full; lends the small environment of ``tests/envs``, the
+cells of ``tests/orchestration/report``, and the key that clients of stub servers send."""
 
 import sys
 from pathlib import Path
