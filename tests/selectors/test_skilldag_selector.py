@@ -15,6 +15,7 @@ from selector_contract import HOT_MUG, SKILLS, ScoredParts, SelectorContract, mi
 from skilldag_calls import NAMES, UNRELATED, add, attend, call, edges, lesson, parts_of, tasks
 
 from skillarena.conf.errors import ConfigError, DataError, LibraryError
+from skillarena.selectors import index_store
 from skillarena.selectors.heuristic_parser import HeuristicParser
 from skillarena.selectors.interface import Selector, Skill
 from skillarena.selectors.library import SkillLibrary
@@ -192,11 +193,26 @@ class TestMemoryFile:
             SkillDag(parts_of(tmp_path, SKILLS), memory=str(file)).open(task("x"))
 
 
-def test_a_damaged_stored_graph_is_refused(tmp_path: Path, dag: SkillDag) -> None:
-    dag.initial_memory()
+def stored_graph(tmp_path: Path) -> Path:
     (stored,) = (tmp_path / "indexes").glob("skilldag-*[0-9a-f]")
+    return stored
+
+
+def test_a_damaged_stored_graph_is_made_again(tmp_path: Path, dag: SkillDag) -> None:
+    before = dag.initial_memory()
+    whole = stored_graph(tmp_path).read_bytes()
+    for content in (b"", b"{", whole[:-9], whole.replace(b"edges", b"wedge")):
+        stored_graph(tmp_path).write_bytes(content)
+        assert SkillDag(parts_of(tmp_path)).initial_memory() == before
+        assert stored_graph(tmp_path).read_bytes() == whole
+
+
+def test_a_stored_graph_that_makes_no_sense_is_refused(
+    tmp_path: Path, dag: SkillDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dag.initial_memory()
     for content in (b"{", b'{"edges":[[0,1,0,"x"],[1,0,0,"x"]]}', b'{"edges":[[0,99,0,"x"]]}'):
-        stored.write_bytes(content)
+        monkeypatch.setattr(index_store, "_read", lambda path, content=content: content)  # with a right checksum
         with pytest.raises(LibraryError, match="damaged"):
             SkillDag(parts_of(tmp_path)).initial_memory()
 
