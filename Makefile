@@ -1,6 +1,7 @@
 # make demo         set up .venv and run the demonstration (both benchmarks, three selectors)
-# make test         set up .venv and run every test that needs no GPU, key or hub
+# make test         set up .venv and run the tests that need no GPU, key or hub
 # make test-quick   the unit tests only
+# make test-long    those that take minutes each: tens of thousands of skills, a real server that dies (Linux)
 # make test-fuzz    100,000 hostile inputs for every parser (FUZZ_CASES=N: another number)
 # make test-chaos   some hundred faults in running sweeps, an hour (CHAOS_FAULTS=N: another number)
 # make test-vllm    real vLLM servers on the CPU (Linux)
@@ -33,7 +34,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 export RAY_USAGE_STATS_ENABLED := 0
 export RAY_ENABLE_UV_RUN_RUNTIME_ENV := 0
 
-.PHONY: demo test test-quick test-fuzz test-chaos test-vllm bench vllm vllm-cpu docs lint format audit lock clean
+.PHONY: demo test test-quick test-long test-fuzz test-chaos test-vllm bench vllm vllm-cpu docs lint format audit lock clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -42,10 +43,13 @@ demo: $(VENV)/.demo
 
 test: $(VENV)/.dev
 	@echo "== all tests that need no GPU, key or hub"
-	$(BIN)/pytest -m "not vllm" $(ARGS)
+	$(BIN)/pytest -m "not vllm and not long" $(ARGS)
 
 test-quick: $(VENV)/.dev
 	$(BIN)/pytest -m "not slow and not vllm" $(ARGS)
+
+test-long: $(VENV)/.dev $(VENV)/.vllm-cpu
+	$(BIN)/pytest -m long $(ARGS)
 
 test-fuzz: export FUZZ_CASES ?= 100000
 test-fuzz: $(VENV)/.dev
@@ -57,7 +61,7 @@ test-chaos: $(VENV)/.dev
 
 test-vllm: $(VENV)/.dev $(VENV)/.vllm-cpu
 	@echo "== tests with real vLLM servers on the CPU"
-	$(BIN)/pytest -m vllm $(ARGS)
+	$(BIN)/pytest -m "vllm and not long" $(ARGS)
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/bench.py $(ARGS)

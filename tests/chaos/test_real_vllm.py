@@ -11,7 +11,7 @@ import pytest
 from injections import Injection, survived
 from sweep_under_fire import SweepUnderFire, undisturbed
 
-pytestmark = [pytest.mark.vllm, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.vllm, pytest.mark.long, pytest.mark.timeout(1800)]
 
 ALONE = (  # replies depend on what else is in a batch
     "run",

@@ -138,6 +138,7 @@ def test_help_comes_at_once_and_lists_the_commands(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_the_pool_is_counted_and_imported_in_minutes(tmp_path: Path) -> None:
     if not (DATA / "skills_pool.jsonl.xz").exists():

@@ -294,7 +294,7 @@ def test_the_command_says_what_is_wrong_in_one_message(settings: list[str], tmp_
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("size", [2_000, 67_884])
+@pytest.mark.parametrize("size", [2_000, pytest.param(67_884, marks=pytest.mark.long)])
 def test_a_large_pool_takes_bounded_time_and_memory(settings: list[str], tmp_path: Path, size: int) -> None:
     if not POOL.is_file():
         pytest.skip(f"no pool at {POOL}")

@@ -220,7 +220,9 @@ class ByteEmbedder:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize(("size", "index_s", "select_s"), [(2000, 60, 0.5), (67_884, 900, 1.0)])
+@pytest.mark.parametrize(
+    ("size", "index_s", "select_s"), [(2000, 60, 0.5), pytest.param(67_884, 900, 1.0, marks=pytest.mark.long)]
+)
 def test_large_libraries_index_in_bounded_time_and_memory_and_select_at_once(
     tmp_path: Path, size: int, index_s: float, select_s: float
 ) -> None:

@@ -41,7 +41,7 @@ def test_real_skills_are_trimmed_to_a_small_context(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("size", [2_000, LARGE])
+@pytest.mark.parametrize("size", [2_000, pytest.param(LARGE, marks=pytest.mark.long)])
 def test_large_libraries_are_asked_about_as_quickly_as_small_ones(size: int, tmp_path: Path) -> None:
     model = Model([backwards])
     parts = ScoredParts(pool(size), HashedWords(), HeuristicParser(), tmp_path, model)

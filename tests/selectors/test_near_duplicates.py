@@ -100,6 +100,7 @@ def test_a_threshold_that_would_miss_pairs_is_refused(threshold: float) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_the_pool_takes_minutes_at_most() -> None:
     skills = pool().skills

@@ -295,7 +295,9 @@ def check_acyclic(graph: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize(("size", "seconds", "gigabytes"), [(2_000, 30, 0.5), (LARGE, 600, 2.0)])
+@pytest.mark.parametrize(
+    ("size", "seconds", "gigabytes"), [(2_000, 30, 0.5), pytest.param(LARGE, 600, 2.0, marks=pytest.mark.long)]
+)
 def test_large_libraries_stay_within_bounds(size: int, seconds: float, gigabytes: float, tmp_path: Path) -> None:
     library = pool(size)
     embedder = HashedWords()

@@ -249,7 +249,7 @@ def test_real_libraries_are_ranked_whole(benchmark: Any, tmp_path: Path) -> None
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("size", [2_000, LARGE])
+@pytest.mark.parametrize("size", [2_000, pytest.param(LARGE, marks=pytest.mark.long)])
 def test_large_libraries_take_bounded_time_and_memory(size: int, tmp_path: Path) -> None:
     library = pool(size)
     words = HashedWords()

@@ -209,7 +209,7 @@ class FastWords:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("size", [2_000, 67_884])
+@pytest.mark.parametrize("size", [2_000, pytest.param(67_884, marks=pytest.mark.long)])
 def test_large_libraries_take_bounded_time_and_memory(tmp_path: Path, size: int) -> None:
     pool = SHARED / "skills_pool.jsonl.xz"
     if not pool.exists():
