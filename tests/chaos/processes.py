@@ -54,7 +54,7 @@ class Family:
 
     def of(self, role: str, number: int) -> list[psutil.Process]:
         """Those of one command that are alive and have a role; what an earlier one left is on its way out."""
-        fits = _is_jvm if role == "JVM" else _has(ROLES[role])
+        fits = _is_jvm if role == "JVM" else has(ROLES[role])
         return [process for process in self.members() if _mark_of(process) == self.mark(number) and fits(process)]
 
     def is_gone(self, within_s: float) -> bool:
@@ -97,7 +97,9 @@ def _is_jvm(process: psutil.Process) -> bool:
         return False
 
 
-def _has(words: str) -> Callable[[psutil.Process], bool]:
+def has(words: str) -> Callable[[psutil.Process], bool]:
+    """Whether a process's command line contains words."""
+
     def fits(process: psutil.Process) -> bool:
         try:
             return words in " ".join(process.cmdline())

@@ -97,7 +97,7 @@ class SweepUnderFire:
 
     def check(self, reference: dict[str, Any]) -> None:
         """One final row for each task, equal to the undisturbed run's, and no process left."""
-        assert self.family.is_gone(_CLEAN_WITHIN_S), [process.cmdline() for process in self.family.members()]
+        assert self.family.is_gone(_CLEAN_WITHIN_S), self.family.members()
         assert self.results() == reference, self.said()
         assert "Traceback" not in self.log.read_text(errors="replace"), self.said()
         for cell in cells(self.folder / "outputs"):

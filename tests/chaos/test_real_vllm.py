@@ -9,6 +9,7 @@ from typing import Any
 import psutil
 import pytest
 from injections import Injection, survived
+from processes import has
 from sweep_under_fire import SweepUnderFire, undisturbed
 
 pytestmark = [pytest.mark.vllm, pytest.mark.long, pytest.mark.timeout(1800)]
@@ -40,7 +41,7 @@ def test_a_sweep_outlives_the_death_of_its_real_server(tmp_path: Path) -> None:
         sweep.wait_for_lines(0, STARTS_WITHIN_S)
         started = time.monotonic()
         victims = engines(sweep)
-        assert victims, [process.cmdline() for process in sweep.family.members()]
+        assert victims, sweep.family.members()
         victims[0].kill()
         sweep.wait_for_lines(sweep.lines(), STARTS_WITHIN_S)
         recovery_s = time.monotonic() - started
@@ -56,7 +57,7 @@ def test_a_sweep_outlives_the_death_of_its_real_server(tmp_path: Path) -> None:
 
 def engines(sweep: SweepUnderFire) -> list[psutil.Process]:
     """Processes that hold the model."""
-    return [process for process in sweep.family.members() if "EngineCore" in " ".join(process.cmdline())]
+    return list(filter(has("EngineCore"), sweep.family.members()))
 
 
 def without_cache(results: dict[str, Any]) -> dict[str, Any]:

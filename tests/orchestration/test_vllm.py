@@ -123,13 +123,15 @@ def counted(fleet: Fleet) -> Counter[str]:
 
 def engines() -> list[psutil.Process]:
     """Engine processes of all vLLM servers that this process has started."""
-    return [
-        process
-        for process in psutil.process_iter()
-        if process.status() != psutil.STATUS_ZOMBIE
-        and any("EngineCore" in word for word in process.cmdline())
-        and process.environ().get("SKILLARENA_SERVER")
-    ]
+    return [process for process in psutil.process_iter() if is_engine(process)]
+
+
+def is_engine(process: psutil.Process) -> bool:
+    try:
+        named = any("EngineCore" in word for word in process.cmdline())
+        return named and bool(process.environ().get("SKILLARENA_SERVER"))
+    except (psutil.Error, OSError):  # it has ended
+        return False
 
 
 def test_token_usage_of_real_episodes_equals_the_servers_own_counters(fleet: Fleet, worker: Any, cache: str) -> None:
