@@ -15,6 +15,7 @@ from skillarena.orchestration.cells import Cell
 from skillarena.orchestration.cluster import connected
 from skillarena.orchestration.crew import Crew, rollout_workers, room
 from skillarena.orchestration.ledger import EpisodeRow, Ledger
+from skillarena.orchestration.open_files import allow_open_files
 from skillarena.orchestration.stop_request import StopRequest
 from skillarena.orchestration.summary import Summary
 from skillarena.orchestration.sweep import Observer, Sweep
@@ -66,8 +67,9 @@ def run_sweep(
         sweep_name: name of the parent run in MLflow; None for a single cell.
 
     Raises:
-        SkillArenaError: a ledger cannot be opened or written, or Ray does not start.
+        SkillArenaError: a ledger cannot be opened or written, Ray does not start, or too few files may be open.
     """
+    allow_open_files(len(cells))
     with ExitStack() as stack:
         states = [CellState(cell, stack.enter_context(_ledger(cell))) for cell in cells]
         for state in states:
