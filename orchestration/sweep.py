@@ -293,9 +293,10 @@ class Sweep:
     def _replace_stalled(self) -> None:
         """Replace workers that hang; the calls that they hang in count as an attempt."""
         crew, run = self._crew, self.settings.run
-        for pool, limit_s in ((crew.playing, run.episode_timeout_s), (crew.selecting, run.selection_timeout_s)):
+        limits = ((crew.playing, "end", run.episode_timeout_s), (crew.selecting, "selection", run.selection_timeout_s))
+        for pool, what, limit_s in limits:
             for flight in pool.overdue(limit_s):
-                stall = Stall(flight.worker.actor, f"no end after {limit_s:g} s", None)
+                stall = Stall(flight.worker.actor, f"no {what} after {limit_s:g} s", None)
                 self._replace(pool, flight.worker, stall, [flight.tag])
         for stall in crew.stalls():
             pool = crew.playing if crew.playing.worker_of(stall.actor) else crew.selecting
