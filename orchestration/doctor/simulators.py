@@ -20,7 +20,7 @@ from skillarena.orchestration.assembly import build
 from skillarena.orchestration.doctor.finding import Finding, Status, lacking, ok
 from skillarena.orchestration.doctor.needs import Section
 
-_DOWNLOAD = "run alfworld-download, or let ALFWORLD_DATA name the folder that holds " + LAYOUT
+_DOWNLOAD = "run skillarena data alfworld, or let ALFWORLD_DATA name the folder that holds " + LAYOUT
 
 
 def java(path: str | None, *, needed: bool) -> Finding:
@@ -71,12 +71,12 @@ def _official_games(version: str) -> Finding:
         if os.environ.get("ALFWORLD_DATA"):
             why = f"alfworld {version}; ALFWORLD_DATA names {root}, where there are no official games"
             return Finding(Status.WARN, why, f"{_DOWNLOAD}; until then generated games are played", facts)
-        return ok(f"alfworld {version}; generated games (official ones come with alfworld-download)", **facts)
+        return ok(f"alfworld {version}; generated games (official ones come with skillarena data alfworld)", **facts)
     listed = ", ".join(f"{split} {counts.get(split, 'missing')}" for split in STANDARD_COUNTS)
     found = f"alfworld {version}; {root}: {listed}"
     if partial := [split for split, count in counts.items() if count != STANDARD_COUNTS[split]]:
         wanted = ", ".join(f"{split} should have {STANDARD_COUNTS[split]}" for split in partial)
-        return Finding(Status.WARN, f"{found}; {wanted}", "run alfworld-download again", facts)
+        return Finding(Status.WARN, f"{found}; {wanted}", "run skillarena data alfworld again", facts)
     return ok(found, **facts)
 
 

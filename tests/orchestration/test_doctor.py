@@ -194,7 +194,7 @@ def test_without_official_games_generated_ones_are_named(tmp_path: Path, monkeyp
     assert generated.status is Status.OK and "generated_seen generated games" in generated.found
     monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
     empty = alfworld(())
-    assert empty.status is Status.WARN and str(tmp_path) in empty.found and "alfworld-download" in empty.fix
+    assert empty.status is Status.WARN and str(tmp_path) in empty.found and "skillarena data alfworld" in empty.fix
     asked = compose(["benchmark=alfworld_seen"]).benchmark
     refused = checked(lambda: alfworld((asked,)))
     assert refused.status is Status.FAIL and "alfworld-download" in refused.fix
