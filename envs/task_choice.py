@@ -36,8 +36,8 @@ def choose_tasks(
         ConfigError: an unknown type, an unknown or ambiguous task, a limit under 1, or filters that leave nothing.
     """
     task_types, task_ids = _words("task_types", task_types), _words("task_ids", task_ids)
-    if isinstance(limit, bool) or (limit is not None and limit < 1):
-        raise ConfigError(f"limit is {limit}", "give at least 1, or null for all tasks")
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
+        raise ConfigError(f"limit is {limit!r}", "give a whole number of 1 or more, or null for all tasks")
     kept = list(tasks)
     if task_types:
         known = sorted({task.task_type for task in tasks})

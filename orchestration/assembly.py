@@ -36,9 +36,13 @@ def target(section: Mapping[str, Any], part: str) -> Any:
     try:
         return get_object(path)
     except Exception as error:  # Hydra raises anything that importing the user's module may raise
+        cause = error.__cause__ or error
+        broken = isinstance(cause, SyntaxError)
         raise ConfigError(
-            f"{part}._target_: cannot import {path!r} ({error.__cause__ or error})",
-            "check the path; a package in this folder is found with PYTHONPATH=. before the command",
+            f"{part}._target_: cannot import {path!r} ({cause})",
+            "mend that file"
+            if broken
+            else "check the path; a package in this folder is found with PYTHONPATH=. before the command",
         ) from error
 
 

@@ -96,7 +96,9 @@ def _start(cpus: int) -> None:
         )
     except Exception as error:  # Ray raises many types here; all mean that it did not start
         raise EnvError(
-            f"Ray did not start: {error}", "check free memory and that the temporary folder is writable"
+            f"Ray did not start: {error}",
+            "on a busy machine wait or raise cluster.start_timeout_s, else check free memory and that the temporary"
+            " folder is writable; the same command tries again",
         ) from error
 
 
@@ -123,13 +125,23 @@ def _join(address: str, modules: Sequence[str]) -> None:
 
 def _knock(address: str) -> None:
     """Ray itself tries for minutes before it says that nothing is there. Raises ``EnvError``."""
-    host, _, port = address.rpartition(":")
-    if not port.isdecimal():  # `auto`: Ray knows where
+    host, _, port = (_found() if address == "auto" else address).rpartition(":")
+    if not port.isdecimal():  # nothing is found, which Ray says at once
         return
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK_TIMEOUT_S).close()
     except (OSError, OverflowError) as error:
         raise _no_cluster(address, str(error)) from error
+
+
+def _found() -> str:
+    """What ``auto`` stands for: a cluster that is named in the environment or was started here, maybe one long gone."""
+    from ray._private import services
+
+    try:
+        return str(services.canonicalize_bootstrap_address("auto") or "")
+    except Exception:  # none, or several, which Ray says at once as well
+        return ""
 
 
 def _no_cluster(address: str, reason: str) -> EnvError:

@@ -71,7 +71,7 @@ def check_size(library: SkillLibrary, option: str, size: int) -> None:
     if size > len(library):
         raise LibraryError(
             f"{option}={size} asks for more skills than the library's {len(library)}",
-            f"set {option} to {len(library)} or less, or choose a larger library",
+            f"set selector.{option}={len(library)} or less, or choose a larger library",
         )
 
 

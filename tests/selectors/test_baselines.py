@@ -81,4 +81,4 @@ def test_counts_below_one_are_refused(parts: ScoredParts, make, option: str) -> 
 def test_more_skills_than_the_library_has_are_refused_with_both_numbers(parts: ScoredParts) -> None:
     with pytest.raises(LibraryError, match=r"top_k=7 .* 6") as refused:
         VectorTopK(parts, top_k=7)
-    assert "top_k to 6 or less" in refused.value.fix
+    assert "set selector.top_k=6 or less" in refused.value.fix

@@ -322,7 +322,7 @@ def test_a_candidate_count_that_is_no_count_is_refused(parts: ScoredParts, metho
 def test_more_candidates_than_skills_are_refused_with_both_numbers(parts: ScoredParts, method: Any) -> None:
     with pytest.raises(LibraryError, match=r"k=30 .* 6") as refused:
         method(parts)
-    assert "set k to 6 or less" in refused.value.fix
+    assert "set selector.k=6 or less" in refused.value.fix
 
 
 def test_a_misspelt_choice_of_stage_candidates_is_refused_with_the_nearest(parts: ScoredParts) -> None:
