@@ -54,11 +54,11 @@ class SweepRun:
 
     def log_report(self) -> None:
         """Make the report on all cells and keep its page, tables and figures with the run."""
-        from skillarena.orchestration.report.archive import load
+        from skillarena.orchestration.report.archive import load_played
         from skillarena.orchestration.report.report import build_report
         from skillarena.orchestration.report.report_files import write_report
 
         with TemporaryDirectory(prefix="skillarena-report-") as folder:
-            archive = load(self.cell_dirs)
+            archive = load_played(self.cell_dirs)
             write_report(build_report(archive), archive, Path(folder))
             self.client.log_artifacts(self.run_id, folder, REPORT_FOLDER)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,7 @@ class Archive:
 
     cells: tuple[ArchivedCell, ...]
     problems: tuple[str, ...] = ()
-    """What could not be read and is therefore not in ``cells``, one sentence each."""
+    """What is not in ``cells``, as it could not be read or should not count, one sentence each."""
 
 
 def cell_folders(paths: Sequence[Path]) -> list[Path]:
@@ -213,6 +213,24 @@ def load(paths: Sequence[Path]) -> Archive:
         problems += _left_out(shown, copies[shown.id])
         problems += _damage(shown)
     return Archive(tuple(sorted(cells, key=lambda cell: (cell.name, cell.id))), tuple(problems))
+
+
+def load_played(paths: Sequence[Path]) -> Archive:
+    """What ``load`` finds, without the cells that have no episode; how many these are is one of ``problems``.
+
+    A cell that never began is no method that others are compared with. Where none began, all stay.
+
+    Raises:
+        DataError: there is no readable cell at all.
+    """
+    archive = load(paths)
+    played = tuple(cell for cell in archive.cells if cell.rows)
+    empty = len(archive.cells) - len(played)
+    if not played or not empty:
+        return archive
+    verbs = "has no episode and is" if empty == 1 else "have no episode and are"
+    said = f"{empty} of {len(archive.cells)} cells {verbs} left out of tables and comparisons"
+    return replace(archive, cells=played, problems=(*archive.problems, said))
 
 
 def _outputs_below(paths: Sequence[Path]) -> list[str]:

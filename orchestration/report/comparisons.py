@@ -81,7 +81,7 @@ def compare_lines(lines: Sequence[Line], baseline: str | None = None) -> tuple[C
     known = sorted({name for line in lines for name in (line.method, line.selector)})
     if baseline is not None and lines and baseline not in known:
         raise ConfigError(
-            f"baseline: no method is called {baseline!r}{nearest(baseline, known)}",
+            f"baseline: no method with an episode is called {baseline!r}{nearest(baseline, known)}",
             f"name one of {', '.join(known)}",
         )
     pairs: list[tuple[Line, Line]] = []

@@ -123,7 +123,7 @@ def _told_apart(cell: ArchivedCell, rivals: Sequence[ArchivedCell]) -> str:
     named = [key for key in differing if key.endswith(".name")]
     whole = {key.removesuffix("name") for key in named}
     others = [key for key in differing if key not in _REPEATS and not any(key.startswith(part) for part in whole)]
-    options = [f"{_short(key)}={_value(cell.identity, key)}" for key in sorted(named) + sorted(others)[:_OPTIONS]]
+    options = [f"{_short(key)}={_value(cell, key)}" for key in sorted(named) + sorted(others)[:_OPTIONS]]
     return " ".join([_basic_label(cell), *options])
 
 
@@ -133,11 +133,13 @@ def _short(key: str) -> str:
     return key.removeprefix("selector.")
 
 
-def _value(identity: dict[str, Any], key: str) -> str:
-    found: Any = identity
+def _value(cell: ArchivedCell, key: str) -> str:
+    found: Any = cell.identity
     for step in key.split("."):
         found = found.get(step) if isinstance(found, dict) else None
     text = str(found)
+    if key == "tasks":
+        return f"{len(cell.tasks)} ({text[:8]})"
     return text[:8] if len(text) == 64 else text.split(" ")[0][:40]  # digests are told apart by their beginning
 
 

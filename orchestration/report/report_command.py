@@ -13,7 +13,7 @@ from rich.console import Console
 
 from skillarena.conf.errors import ConfigError
 from skillarena.orchestration.console import EXIT_INCOMPLETE, EXIT_OK, console_for_results, plain, plain_json
-from skillarena.orchestration.report.archive import load
+from skillarena.orchestration.report.archive import load_played
 from skillarena.orchestration.report.layout import notes_of
 from skillarena.orchestration.report.lines import Line
 from skillarena.orchestration.report.report import Report, build_report
@@ -61,7 +61,7 @@ def report(
         )
     say = _Progress()
     with TemporaryDirectory(prefix="skillarena-cells-") as fetched:
-        archive = load([*paths, *_fetched(mlflow, uri, Path(fetched))])
+        archive = load_played([*paths, *_fetched(mlflow, uri, Path(fetched))])
         say(f"tables and comparisons of {len(archive.cells)} cells")
         found = build_report(archive, baseline)
         folder = out or (default_folder(paths[0]) if paths else Path("report"))

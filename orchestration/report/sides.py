@@ -10,7 +10,7 @@ from typing import Any
 
 from skillarena.conf.errors import ConfigError, nearest
 from skillarena.orchestration.ledger import changed_keys
-from skillarena.orchestration.report.archive import load, reachable
+from skillarena.orchestration.report.archive import load_played, reachable
 from skillarena.orchestration.report.grid import without_halves
 from skillarena.orchestration.report.lines import Line, Setting, lines_of
 
@@ -24,7 +24,7 @@ class Side:
     given: str
     lines: tuple[Line, ...]
     problems: tuple[str, ...]
-    """Cells that could not be read, one sentence each."""
+    """Cells that could not be read or have no episode, one sentence each."""
 
     @property
     def one_method(self) -> bool:
@@ -52,7 +52,7 @@ def read_side(given: str) -> Side:
         ConfigError: there is no such method, or several in one setting.
     """
     path, method = _split(given)
-    archive = load([path])
+    archive = load_played([path])
     lines = tuple(lines_of(archive.cells))
     return Side(given, _of_method(lines, method, given) if method else lines, archive.problems)
 
@@ -147,7 +147,8 @@ def _of_method(lines: Sequence[Line], method: str, given: str) -> tuple[Line, ..
     if not found:
         names = sorted({name for line in lines for name in (line.method, line.selector)})
         raise ConfigError(
-            f"{given}: there is no method {method!r}{nearest(method, names)}", f"name one of: {', '.join(labels)}"
+            f"{given}: there is no method {method!r} with an episode{nearest(method, names)}",
+            f"name one of: {', '.join(labels)}",
         )
     if len({line.setting for line in found}) < len(found):
         raise ConfigError(f"{given}: {method!r} stands for several methods", f"name one of: {', '.join(labels)}")

@@ -160,6 +160,19 @@ def test_cells_of_other_benchmarks_and_splits_are_refused(tmp_path: Path, other:
         compare(str(first), str(second), as_json=False)
 
 
+def test_a_cell_without_an_episode_is_no_method(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_cell(tmp_path, selector="none", rewards=FIRST)
+    make_cell(tmp_path, selector="vector", rewards=SECOND)
+    make_cell(tmp_path, selector="vector", rewards=[None] * 4)
+    make_cell(tmp_path, selector="vanilla", rewards=[None] * 6)
+    left_out = "2 of 4 cells have no episode and are left out of tables and comparisons"
+    found = plain(f"{tmp_path}:none", f"{tmp_path}:vector", capsys)
+    assert compared(found) == {("alfworld", "none", "vector top_k=1")}
+    assert found["problems"] == [f"A: {left_out}", f"B: {left_out}"]
+    with pytest.raises(ConfigError, match="no method 'vanilla' with an episode"):
+        compare(f"{tmp_path}:none", f"{tmp_path}:vanilla", as_json=False)
+
+
 def test_cells_without_a_common_task_are_refused(tmp_path: Path) -> None:
     first = make_cell(tmp_path, selector="vanilla")
     second = make_cell(tmp_path, selector="none")

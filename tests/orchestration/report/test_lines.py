@@ -123,6 +123,15 @@ def test_other_code_under_one_name_is_told_apart_by_its_digest(tmp_path: Path) -
     assert set(lines(tmp_path)) == {"skillreranker k=30 code=aaaaaaaa", "skillreranker k=30 code=bbbbbbbb", "none"}
 
 
+def test_other_tasks_are_told_apart_by_their_number_and_digest(tmp_path: Path) -> None:
+    for count in (2, 4):
+        make_cell(tmp_path, selector="none", rewards=[100.0] * count)
+    found = {len(line.tasks): line for line in lines(tmp_path).values()}
+    for count, line in found.items():
+        assert line.method == f"none tasks={count} ({line.cells[0].identity['tasks'][:8]})"
+    assert set(found) == {2, 4}
+
+
 def test_the_mean_of_sizes_keeps_what_tells_it_apart(tmp_path: Path) -> None:
     for code in ("a" * 64, "b" * 64):
         make_cell(tmp_path, selector="vector", code=code)

@@ -89,6 +89,33 @@ def test_what_is_missing_is_named_and_told_by_the_exit_code(tmp_path: Path, caps
     assert f"problem: {broken.name}/config.json" in printed
 
 
+def test_cells_without_an_episode_are_left_out_and_counted_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_cell(tmp_path, selector="none")
+    make_cell(tmp_path, selector="vector", rewards=[100.0, LOST])
+    make_cell(tmp_path, selector="vector", rewards=[None] * 4)
+    assert report([tmp_path], out=None, baseline=None, as_json=False) == EXIT_INCOMPLETE
+    printed = capsys.readouterr().out
+    assert printed.count("problem: ") == 1
+    assert "problem: 1 of 3 cells has no episode and is left out of tables and comparisons" in printed
+    plain = orjson.loads((tmp_path / "report" / "report.json").read_bytes())
+    assert [line["method"] for line in plain["lines"]] == ["none", "vector top_k=1"]
+    assert (plain["sweep"]["cells"], plain["sweep"]["tasks"]) == (2, 4)
+
+
+def test_where_no_cell_has_an_episode_all_are_said_to_be_incomplete(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for selector in ("none", "vector"):
+        make_cell(tmp_path, selector=selector, rewards=[None, None])
+    assert report([tmp_path], out=None, baseline=None, as_json=False) == EXIT_INCOMPLETE
+    printed = capsys.readouterr().out
+    for method in ("none", "vector top_k=1"):
+        assert f"incomplete: alfworld/valid_seen {method} simulated: 0 of 2 tasks scored" in printed
+    assert "left out" not in printed
+
+
 def test_the_baseline_can_be_chosen_and_a_wrong_one_is_told(output: Path, tmp_path: Path) -> None:
     report([output], out=tmp_path, baseline="none", as_json=False)
     plain = orjson.loads((tmp_path / "report.json").read_bytes())
