@@ -15,7 +15,7 @@ import psutil
 from command import cells, command, comparable, environment, rows_of
 from processes import MARK, Family
 
-RECOVERY_LIMIT_S = 240.0
+RECOVERY_LIMIT_S = 420.0
 _CLEAN_WITHIN_S = 90.0  # Ray's agents look for their raylet twice a minute
 _LOOK_EVERY_S = 0.05
 
