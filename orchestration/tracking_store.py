@@ -64,7 +64,9 @@ def make_client(uri: str) -> MlflowClient:
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
     from mlflow import MlflowClient
 
-    for noisy, level in {"mlflow": logging.WARNING, "alembic": logging.WARNING, "urllib3": logging.ERROR}.items():
+    levels = {"mlflow": logging.WARNING, "alembic": logging.WARNING, "urllib3": logging.ERROR}
+    levels["mlflow.store.db.utils"] = logging.CRITICAL  # it prints whole tracebacks of errors that are told in a line
+    for noisy, level in levels.items():
         logging.getLogger(noisy).setLevel(level)  # after the import, which sets its own levels
     return MlflowClient(tracking_uri=uri)
 

@@ -36,11 +36,12 @@ class Answering(Handler):
 class DeterministicBackbone(StandInBackbone):
     """Its servers are this program."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(self, *, endpoints: Any = None, **options: Any) -> None:  # named, as only what is named is passed in
+        super().__init__(endpoints=endpoints, **options)
         here = Path(__file__).parent
         paths = python_path(here, here.parent / "orchestration")
-        env = {key: value for key, value in self._spec.env.items() if key != "PYTHONPATH"}
+        # Without the file of process ids no children are started, which outlive a keeper that is killed.
+        env = {key: value for key, value in self._spec.env.items() if key not in ("PYTHONPATH", "STAND_IN_PIDS")}
         self._spec = replace(self._spec, module="deterministic_server", env={**env, "PYTHONPATH": paths})
 
 

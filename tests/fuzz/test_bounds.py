@@ -161,7 +161,8 @@ def test_no_text_takes_more_than_linear_time(reader: str) -> None:
         for whole, longer in ((text, text * 4), (f"x {text}!\nx", f"x {text * 4}!\nx")):
             took = seconds(read, whole)
             if took > NOTICEABLE:  # nothing quadratic is quicker
-                assert seconds(read, longer) < 8 * took + 0.2, f"{bomb!r} took {took:.2f} s, and four times it far more"
+                least = min(seconds(read, longer) for _ in range(3))  # others may take the machine's caches meanwhile
+                assert least < 8 * took + 0.2, f"{bomb!r} took {took:.2f} s, and four times it far more"
 
 
 # --- documents
