@@ -17,6 +17,7 @@ from skillarena.orchestration.schedule import Unit
 from skillarena.orchestration.serving.fleet import Fleet, cpus_of_servers
 from skillarena.orchestration.serving.governor import GovernorActor
 from skillarena.orchestration.serving.hosts import Hosts, bundles
+from skillarena.orchestration.serving.model_host import ModelHost
 from skillarena.orchestration.serving.placement import wait_for_room
 from skillarena.orchestration.session_desk import SessionDesk
 from skillarena.orchestration.settings import digest
@@ -128,6 +129,10 @@ class Crew:
         """Processes of selections, episodes, models and sessions that do not answer or do not move on; cheap."""
         desk = [] if self._desk is None else [self._desk]
         return self._watchdog.look([*self.selecting.actors, *self.playing.actors, *self.hosts.actors, *desk])
+
+    def name_of(self, actor: ActorHandle[Any]) -> str:
+        """The class of a process that is in no pool."""
+        return ModelHost.__name__ if actor in self.hosts.actors else SessionDesk.__name__
 
     def restart(self, stall: Stall) -> None:
         """End a process that is in no pool; Ray starts it again, and those that wait for it get an error."""

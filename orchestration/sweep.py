@@ -295,20 +295,21 @@ class Sweep:
         crew, run = self._crew, self.settings.run
         limits = ((crew.playing, "end", run.episode_timeout_s), (crew.selecting, "selection", run.selection_timeout_s))
         for pool, what, limit_s in limits:
+            late: dict[Worker, list[Any]] = {}
             for flight in pool.overdue(limit_s):
-                stall = Stall(flight.worker.actor, f"no {what} after {limit_s:g} s", None)
-                self._replace(pool, flight.worker, stall, [flight.tag])
+                late.setdefault(flight.worker, []).append(flight.tag)
+            for worker, tags in late.items():
+                self._replace(pool, worker, Stall(worker.actor, f"no {what} after {limit_s:g} s", None), tags)
         for stall in crew.stalls():
             pool = crew.playing if crew.playing.worker_of(stall.actor) else crew.selecting
-            worker = pool.worker_of(stall.actor)
-            if worker is None:
-                write_dump(self._stalls, stall, "model or session process", self._facts())
+            found = pool.worker_of(stall.actor)
+            if found is None:
+                write_dump(self._stalls, stall, crew.name_of(stall.actor), self._facts())
                 crew.restart(stall)
-                continue
-            tags = pool.tags(worker)
-            self._replace(
-                pool, worker, stall, [tag for tag in tags if stall.stuck is None or tag.unit.episode_id in stall.stuck]
-            )
+            elif stall.stuck is None:
+                self._replace(pool, found, stall, pool.tags(found))
+            elif stuck := [tag for tag in pool.tags(found) if tag.unit.episode_id in stall.stuck]:
+                self._replace(pool, found, stall, stuck)
 
     def _replace(self, pool: Pool, worker: Worker, stall: Stall, stuck: Sequence[Any]) -> None:
         under_way = [f"under way in it: {_name_of(tag)}{' (stuck)' * (tag in stuck)}" for tag in pool.tags(worker)]

@@ -67,7 +67,10 @@ def get_skills(source: str, to: Path, *, repo_type: str, revision: str | None, a
             raise LibraryError(
                 f"{source} holds no SKILL.md and no pool ({', '.join(POOLS)})", "give a collection of skill documents"
             )
-        library = SkillLibrary.load(paths)
+        try:
+            library = SkillLibrary.load(paths)
+        except LibraryError as error:  # of a copy that nobody has seen yet
+            raise LibraryError(error.message.replace(str(staging), source), error.fix) from error
     moved = [str(to / path.relative_to(staging)) for path in paths]
     rejections = [Rejection(r.source.replace(str(staging), str(to)), r.reason, r.repeat) for r in library.rejections]
     _tell(len(library), rejections, moved, as_json=as_json)

@@ -44,16 +44,20 @@ class ServerProcess:
         host: address to listen on.
         key: what requests must show; passed by environment.
         log: file for all its output.
+        mark: by which everything that it starts is found; what an earlier one of the same mark has left is ended before
+            the start. None makes a new one.
     """
 
-    def __init__(self, spec: ServerSpec, *, location: str, host: str, key: str, log: Path) -> None:
+    def __init__(
+        self, spec: ServerSpec, *, location: str, host: str, key: str, log: Path, mark: str | None = None
+    ) -> None:
         self._spec = spec
         self._location = location
         self._host = host
         self._key = key
         self.log = log
         self._process: subprocess.Popen[bytes] | None = None
-        self._mark = uuid.uuid4().hex
+        self._mark = mark or uuid.uuid4().hex
         self._stopping = threading.Lock()
         self._failed_probes = 0
         self._port = 0
@@ -75,6 +79,7 @@ class ServerProcess:
             BackboneError: it ended, was not up in time, or answered wrongly; nothing of it is left.
         """
         ends = time.monotonic() + timeout_s
+        self._end_family()
         try:
             for attempt in range(1, _PORT_TRIES + 1):
                 self._spawn(_free_port(self._host))
@@ -104,8 +109,6 @@ class ServerProcess:
                 self._end(self._process)
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
-        import psutil
-
         if process.poll() is None:
             process.terminate()
             try:
@@ -113,6 +116,11 @@ class ServerProcess:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait(_GRACE_S)
+        self._end_family()
+
+    def _end_family(self) -> None:
+        import psutil
+
         family = self._family()
         for relative in family:
             try:

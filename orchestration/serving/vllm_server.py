@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 from pathlib import Path
@@ -116,7 +117,13 @@ class VLLMServer:
             host=LOOPBACK if self._loopback else _address_of_this_node(),
             key=self._key,
             log=self._new_log(),
+            mark=self._mark,
         )
+
+    @property
+    def _mark(self) -> str:
+        """The same whenever Ray starts this replica anew, so that it ends what its last life has left."""
+        return hashlib.sha256(f"{self._key} {self._spec.name} {self._number}".encode()).hexdigest()
 
     def _new_log(self) -> Path:
         self._log_dir.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ class Campaign:
     Args:
         name: for the table.
         arguments: of the command.
-        faults: what may happen, each as likely as the others.
+        faults: what may happen, all about equally often.
         folder: gets a folder for each sweep.
         cache: shared by all of them.
         env: further environment variables.
@@ -42,14 +43,22 @@ class Campaign:
     outputs: Path | None = None
     check: Callable[[SweepUnderFire], None] = lambda sweep: None
 
-    def play(self, injections: int) -> None:
-        """Inject so many faults, in as many sweeps as it takes; every sweep is checked at its end."""
+    def __post_init__(self) -> None:
+        self._times: Counter[str] = Counter()  # injected so far, by fault
+
+    def play(self, injections: int) -> list[Injection]:
+        """Inject so many faults, in as many sweeps as it takes; every sweep is checked at its end.
+
+        Of the faults that are possible at a moment, one of those that were injected least often is taken.
+        """
         reference = undisturbed(self._prepared("undisturbed"), self.arguments, self.cache, self.env)
         rng = random.Random(self.seed)
-        left, number = injections, 0
-        while left > 0:
+        made: list[Injection] = []
+        number = 0
+        while len(made) < injections:
             number += 1
-            left -= self._disturb(self._prepared(f"sweep{number}"), reference, rng, left)
+            made += self._disturb(self._prepared(f"sweep{number}"), reference, rng, injections - len(made))
+        return made
 
     def _prepared(self, name: str) -> Path:
         folder = self.folder / name
@@ -59,7 +68,7 @@ class Campaign:
             (folder / "outputs").symlink_to(self.outputs / name)
         return folder
 
-    def _disturb(self, folder: Path, reference: dict[str, Any], rng: random.Random, most: int) -> int:
+    def _disturb(self, folder: Path, reference: dict[str, Any], rng: random.Random, most: int) -> list[Injection]:
         sweep = SweepUnderFire(folder, self.arguments, self.cache, self.env)
         made: list[Injection] = []
         try:
@@ -74,13 +83,16 @@ class Campaign:
         finally:
             sweep.end()
         survived(made)
-        return len(made)
+        return made
 
     def _inject(self, sweep: SweepUnderFire, rng: random.Random) -> list[Injection]:
         possible = [fault for fault in self.faults if fault.possible(sweep)]
         if not possible or sweep.code is not None:
             return []
-        fault, lines, started = rng.choice(possible), sweep.lines(), time.monotonic()
+        rarest = min(self._times[fault.name] for fault in possible)
+        fault = rng.choice([fault for fault in possible if self._times[fault.name] == rarest])
+        self._times[fault.name] += 1
+        lines, started = sweep.lines(), time.monotonic()
         wait_for_the_end = fault.inject(sweep, rng)
         sweep.wait_for_lines(lines)
         wait_for_the_end()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from command import cells, command, comparable, environment, rows_of
+from command import cells, command, comparable, environment, finished_rows, rows_of
 from processes import MARK, Family
 
 RECOVERY_LIMIT_S = 420.0
@@ -74,7 +74,7 @@ class SweepUnderFire:
 
     def lines(self) -> int:
         """Lines of all ledgers."""
-        return sum(path.read_bytes().count(b"\n") for path in self.folder.glob("outputs/cells/*/episodes.jsonl"))
+        return finished_rows(self.folder)
 
     def wait_for_lines(self, more_than: int, within_s: float = RECOVERY_LIMIT_S) -> None:
         """Until the ledgers have more lines or the sweep is done; starts the command again where it has ended."""

@@ -73,7 +73,7 @@ def test_both_benchmarks_with_models_sessions_and_learning(cache: Path, tmp_path
         cache,
         {"PYTHONPATH": python_path(HERE / "skewed_clock"), "SKEWED_BY": str(skew)},
     )
-    campaign.play(FAULTS * 2 // 3)
+    assert len(campaign.play(FAULTS * 2 // 3)) == FAULTS * 2 // 3
 
 
 def test_model_servers_that_the_sweep_starts(cache: Path, tmp_path: Path) -> None:
@@ -113,4 +113,4 @@ def test_model_servers_that_the_sweep_starts(cache: Path, tmp_path: Path) -> Non
         cache,
         {"PYTHONPATH": python_path(HERE, HERE.parent / "orchestration")},
     )
-    campaign.play(FAULTS // 3)
+    assert len(campaign.play(FAULTS // 3)) == FAULTS // 3

@@ -36,4 +36,4 @@ def test_a_disk_that_is_full_or_read_only(tmp_path: Path) -> None:
             {},
             outputs=disk,
         )
-        campaign.play(FAULTS)
+        assert len(campaign.play(FAULTS)) == FAULTS

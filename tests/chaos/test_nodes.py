@@ -105,6 +105,6 @@ def test_nodes_come_and_go(cluster: Any, family: Family, tmp_path: Path) -> None
         tmp_path / "cache",
         {},
     )
-    campaign.play(FAULTS)
+    assert len(campaign.play(FAULTS)) == FAULTS
     for role in ("rollout worker", "selection worker", "governor of calls"):
         assert wait_until(lambda role=role: not family.of(role, 1), 90), f"a {role} is left on the nodes"  # type: ignore[misc]

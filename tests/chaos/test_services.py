@@ -100,4 +100,4 @@ def test_a_provider_and_mlflow_come_and_go(tmp_path: Path) -> None:
             {"OPENAI_API_KEY": KEY},
             check=lambda sweep: check_records(sweep, uri),
         )
-        campaign.play(FAULTS)
+        assert len(campaign.play(FAULTS)) == FAULTS

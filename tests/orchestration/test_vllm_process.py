@@ -86,6 +86,25 @@ def test_stopping_ends_children_and_grandchildren(server: Callable[..., ServerPr
     process.stop()
 
 
+def test_a_start_ends_what_an_earlier_one_of_the_same_replica_has_left(tmp_path: Path) -> None:
+    def replica() -> ServerProcess:
+        spec = stand_in(SPEC, tmp_path, "well")
+        return ServerProcess(spec, location="x", host="127.0.0.1", key=KEY, log=tmp_path / "log", mark="one replica")
+
+    first, second = replica(), replica()
+    try:
+        first.start(30)
+        assert first.pid is not None
+        os.kill(first.pid, signal.SIGKILL)  # as when its keeper is killed: its children stay
+        assert wait_until(lambda: len(alive(tmp_path)) == 2, 10)
+        second.start(30)
+        assert len(alive(tmp_path)) == 3
+    finally:
+        first.stop()
+        second.stop()
+    assert not alive(tmp_path)
+
+
 def test_a_server_that_ignores_being_asked_is_killed(
     server: Callable[..., ServerProcess], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
