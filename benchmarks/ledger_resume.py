@@ -10,58 +10,24 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import orjson
+from queue_run import sample_row
 
-from skillarena.orchestration.ledger import EpisodeRow, Ledger
+from skillarena.orchestration.ledger import Ledger
 
 ROWS = 1_000_000
 _IDENTITY = {"benchmark": "a ledger alone"}
-_ROW = EpisodeRow(
-    episode_id="EPISODE",
-    task_id="TASK",
-    task_name="pick_and_place_simple-Lettuce-None-SinkBasin-30/trial_G1_8fc91246da8c",
-    task_type="pick_and_place_simple",
-    outcome="solved",
-    reward=100.0,
-    success=True,
-    score=1.0,
-    env_steps=18,
-    llm_turns=20,
-    invalid_actions=2,
-    skill_lookups=0,
-    prompt_tokens=23_549,
-    cached_tokens=22_144,
-    completion_tokens=376,
-    wasted_tokens=0,
-    tokens_estimated=False,
-    skills=("put-a-thing-somewhere",),
-    selection_seconds=0.211,
-    selection_reused=True,
-    selector_prompt_tokens=0,
-    selector_completion_tokens=0,
-    offline_tokens=0,
-    pairs_scored=30,
-    pairs_cached=0,
-    marks=(),
-    wall_seconds=6.9,
-    llm_seconds=6.1,
-    env_seconds=0.5,
-    attempts=1,
-    finished_at=1_700_000_000.0,
-    node="ca0a2341233bf8abee8f97efdccb0e8c596c896584f00abaf7d76a17",
-)
-"""As long as usual ones are."""
 
 
 def write_ledger(folder: Path, rows: int) -> None:
     """A cell folder whose rows differ in their ids."""
     with Ledger(folder, _IDENTITY, {"cell": {}, "settings": {}}, []):
         pass
-    line = orjson.dumps(asdict(_ROW)) + b"\n"
+    line = orjson.dumps(asdict(replace(sample_row(), episode_id="EPISODE", task_id="TASK"))) + b"\n"
     with (folder / "episodes.jsonl").open("wb", buffering=2**20) as file:
         for number in range(rows):
             file.write(line.replace(b"EPISODE", b"%064x" % number).replace(b"TASK", b"task-%d" % number))

@@ -36,10 +36,11 @@ from skillarena.orchestration.cells import Cell
 from skillarena.orchestration.crew import Crew
 from skillarena.orchestration.hydra_run import compose
 from skillarena.orchestration.jobs import Method, method_of
-from skillarena.orchestration.ledger import Ledger
+from skillarena.orchestration.ledger import EpisodeRow, Ledger
 from skillarena.orchestration.pools import Flight, Landing, Worker
 from skillarena.orchestration.progress import Progress
-from skillarena.orchestration.schedule import Unit
+from skillarena.orchestration.rows import row_of
+from skillarena.orchestration.schedule import Ready, Unit
 from skillarena.orchestration.settings import Facts, Settings, digest
 from skillarena.orchestration.stop_request import StopRequest
 from skillarena.orchestration.sweep import Sweep
@@ -167,6 +168,14 @@ def _trajectory() -> Trajectory:
         seconds=3.5,
         reset_seconds=0.01,
     )
+
+
+def sample_row() -> EpisodeRow:
+    """A row as this sweep writes it."""
+    (cell,) = _cells(_TASKS, Path("nowhere"))
+    task = cell.tasks[0]
+    ready = Ready(Unit(cell, task, cell.episode_id(task)), _selection(), reused=True)
+    return row_of(ready, _trajectory(), attempts=1, wasted_tokens=0, node="0" * 56)
 
 
 @dataclass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,20 @@ def run_command(
         timeout=timeout,
         check=False,
     )
+
+
+def finished_rows(folder: Path) -> int:
+    """Lines of all ledgers below the folder that a command runs in."""
+    return sum(path.read_bytes().count(b"\n") for path in folder.glob("outputs/cells/*/episodes.jsonl"))
+
+
+def wait_for_rows(process: subprocess.Popen[str], folder: Path, wanted: int = 1, seconds: float = 200) -> None:
+    """Until a running command has finished so many episodes; fails when it ends before."""
+    deadline = time.monotonic() + seconds
+    while finished_rows(folder) < wanted:
+        assert process.poll() is None, "the run ended early"
+        assert time.monotonic() < deadline, f"no {wanted} episodes within {seconds:g} s"
+        time.sleep(0.05)
 
 
 def cells(output: Path) -> list[Path]:

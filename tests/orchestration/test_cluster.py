@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import cells, command, environment, rows_of, run_command
+from command import cells, command, environment, rows_of, run_command, wait_for_rows
 
 from skillarena.orchestration.cluster import secrets_in
 
@@ -67,7 +66,7 @@ def test_a_sweep_over_three_nodes_survives_the_loss_of_one(three_nodes: Any, tmp
         text=True,
     )
     try:
-        _wait_for_rows(process, tmp_path, 10)
+        wait_for_rows(process, tmp_path, 10, TIMEOUT_S)
         lost = three_nodes.worker_nodes.copy().pop()
         three_nodes.remove_node(lost, allow_graceful=False)
         out, err = process.communicate(timeout=TIMEOUT_S)
@@ -85,18 +84,6 @@ def test_a_sweep_over_three_nodes_survives_the_loss_of_one(three_nodes: Any, tmp
     assert len(nodes) == 3, nodes
     assert "a RolloutWorker was lost" in err
     assert "4/4" in out
-
-
-def _wait_for_rows(process: subprocess.Popen[str], folder: Path, wanted: int) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while time.monotonic() < deadline:
-        finished = sum(path.read_bytes().count(b"\n") for path in folder.glob("outputs/cells/*/episodes.jsonl"))
-        if finished >= wanted:
-            return
-        if process.poll() is not None:
-            pytest.fail(f"the run ended early: {process.communicate()[1]}")
-        time.sleep(0.1)
-    pytest.fail(f"no {wanted} episodes within {TIMEOUT_S} s")
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from command import cells, command, comparable, environment, rows_of, run_command
+from command import cells, command, comparable, environment, rows_of, run_command, wait_for_rows
 
 from skillarena.orchestration.ledger import read_trajectories
 
@@ -181,11 +181,7 @@ def test_a_lost_process_with_sessions_costs_attempts_and_nothing_else(
         stderr=subprocess.PIPE,
         text=True,
     )
-    outputs = tmp_path / "outputs" / "cells"
-    deadline = time.monotonic() + 200
-    while time.monotonic() < deadline and not (outputs.exists() and any(map(rows_of, outputs.iterdir()))):
-        assert process.poll() is None, "the run ended before its process could be killed"
-        time.sleep(0.05)
+    wait_for_rows(process, tmp_path)
     family = psutil.Process(process.pid).children(recursive=True)
     (desk,) = [child for child in family if "SessionDesk" in " ".join(child.cmdline())]
     desk.kill()

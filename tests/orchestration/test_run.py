@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from command import cells, command, comparable, environment, rows_of, run_command
+from command import cells, command, comparable, environment, rows_of, run_command, wait_for_rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -138,10 +138,7 @@ def test_ctrl_c_and_sigterm_stop_cleanly_and_say_how_to_go_on(
         stderr=subprocess.PIPE,
         text=True,
     )
-    ledger = tmp_path / "outputs" / "cells"
-    deadline = time.monotonic() + 200
-    while time.monotonic() < deadline and not (ledger.exists() and any(rows_of(cell) for cell in ledger.iterdir())):
-        time.sleep(0.1)
+    wait_for_rows(process, tmp_path)
     process.send_signal(stop)
     out, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
@@ -200,10 +197,7 @@ def test_a_killed_rollout_worker_is_replaced_and_its_episodes_are_played_again(
         stderr=subprocess.PIPE,
         text=True,
     )
-    ledger = tmp_path / "outputs" / "cells"
-    deadline = time.monotonic() + 200
-    while time.monotonic() < deadline and not (ledger.exists() and any(rows_of(cell) for cell in ledger.iterdir())):
-        time.sleep(0.05)
+    wait_for_rows(process, tmp_path)
     workers = [
         child
         for child in psutil.Process(process.pid).children(recursive=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from command import cells, command, environment, rows_of, run_command
+from command import cells, command, environment, rows_of, run_command, wait_for_rows
 
 from skillarena.orchestration.driver_watch import watched
 from skillarena.orchestration.signs_of_life import Signs, process_state, stacks
@@ -122,10 +122,7 @@ def test_a_frozen_worker_is_replaced_and_nothing_is_lost(cache: Path, tmp_path: 
     )
     frozen = 0
     try:
-        deadline = time.monotonic() + 200
-        ledgers = tmp_path / "outputs" / "cells"
-        while time.monotonic() < deadline and not (ledgers.exists() and any(map(rows_of, ledgers.iterdir()))):
-            time.sleep(0.1)
+        wait_for_rows(process, tmp_path)
         workers = [
             child
             for child in psutil.Process(process.pid).children(recursive=True)
