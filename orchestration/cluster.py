@@ -17,10 +17,13 @@ from typing import Any
 
 from skillarena.conf.errors import ConfigError, EnvError
 from skillarena.orchestration.api_keys import key_variables
+from skillarena.orchestration.process_family import end_family
 from skillarena.orchestration.settings import ClusterSettings
 
 _OBJECT_STORE_BYTES = 256 * 1024 * 1024  # jobs and results are small; Ray's default would claim 30 % of the memory
 _KNOCK_TIMEOUT_S = 10.0
+_MARK = "SKILLARENA_RAY"  # environment variable by which everything that a Ray of our own has started is found
+_LEAVE_S = 5.0
 _SHIPPED = ("conf", "envs", "orchestration", "selectors")
 
 
@@ -54,17 +57,26 @@ def connected(settings: ClusterSettings, cpus: int) -> Iterator[None]:
     on_sigterm = signal.getsignal(signal.SIGTERM)
     with _package(settings) as modules:
         try:
-            if settings.address is None:
-                _start(cpus)
-            else:
-                _join(settings.address, modules)
-        except SystemExit:  # Ray's answer to SIGTERM while it starts
-            raise KeyboardInterrupt from None
-        signal.signal(signal.SIGTERM, on_sigterm)  # Ray puts in a handler of its own that ends the process
-        try:
+            try:
+                if settings.address is None:
+                    _start(cpus)
+                else:
+                    _join(settings.address, modules)
+            except SystemExit:  # Ray's answer to SIGTERM while it starts
+                raise KeyboardInterrupt from None
+            signal.signal(signal.SIGTERM, on_sigterm)  # Ray puts in a handler of its own that ends the process
             yield
         finally:
-            ray.shutdown()
+            _end()
+
+
+def _end() -> None:
+    """Disconnect; what a Ray of our own leaves behind, such as a frozen process whose raylet has died, is ended."""
+    import ray
+
+    ray.shutdown()
+    if mark := os.environ.pop(_MARK, None):
+        end_family(_MARK, mark, leave_s=_LEAVE_S)
 
 
 def _keep_to_this_machine() -> None:
@@ -84,6 +96,7 @@ def _keep_to_this_machine() -> None:
 def _start(cpus: int) -> None:
     import ray
 
+    os.environ[_MARK] = secrets.token_hex(8)
     try:
         ray.init(
             "local",  # never a cluster that happens to run on this machine

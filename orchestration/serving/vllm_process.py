@@ -12,15 +12,13 @@ import uuid
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skillarena.conf.errors import BackboneError
+from skillarena.orchestration.process_family import end_family
 from skillarena.orchestration.serving import with_parent
 from skillarena.orchestration.serving.server_log import reasons
 from skillarena.orchestration.serving.vllm_spec import ServerSpec, computes_in_bf16
-
-if TYPE_CHECKING:
-    import psutil
 
 _PORT_TRIES = 3  # another process may take a free port before the server does
 _PORT_TAKEN = "address already in use"
@@ -79,7 +77,7 @@ class ServerProcess:
             BackboneError: it ended, was not up in time, or answered wrongly; nothing of it is left.
         """
         ends = time.monotonic() + timeout_s
-        self._end_family()
+        end_family(_MARK, self._mark, within_s=_GRACE_S)
         try:
             for attempt in range(1, _PORT_TRIES + 1):
                 self._spawn(_free_port(self._host))
@@ -116,31 +114,7 @@ class ServerProcess:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait(_GRACE_S)
-        self._end_family()
-
-    def _end_family(self) -> None:
-        import psutil
-
-        family = self._family()
-        for relative in family:
-            try:
-                relative.kill()
-            except psutil.NoSuchProcess:
-                continue
-        psutil.wait_procs(family, timeout=_GRACE_S)
-
-    def _family(self) -> list[psutil.Process]:
-        """Processes that inherited the mark; links to parents are lost when a server dies before its children."""
-        import psutil
-
-        found = []
-        for process in psutil.process_iter():
-            try:
-                if process.environ().get(_MARK) == self._mark:
-                    found.append(process)
-            except (psutil.Error, OSError):  # it has ended, or is somebody else's
-                continue
-        return found
+        end_family(_MARK, self._mark, within_s=_GRACE_S)
 
     def _spawn(self, port: int) -> None:
         cpuinfo = Path("/proc/cpuinfo")

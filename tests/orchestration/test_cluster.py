@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from command import cells, command, environment, rows_of, run_command, wait_for_rows
 
@@ -22,6 +24,37 @@ def test_keys_are_found_wherever_a_section_names_one(monkeypatch: pytest.MonkeyP
     monkeypatch.delenv("NO_KEY", raising=False)
     sections = [{"api_key_env": "ONE_KEY"}, {"model": {"api_key_env": "TWO_KEY"}}, {"api_key_env": "NO_KEY"}, {}]
     assert secrets_in(sections) == {"ONE_KEY": "1", "TWO_KEY": "2"}
+
+
+FROZEN_BEHIND_A_DEAD_RAYLET = """
+import os, signal
+import psutil, ray
+from skillarena.orchestration.cluster import connected
+from skillarena.orchestration.settings import ClusterSettings
+
+class Worker:
+    def pid(self): return os.getpid()
+
+with connected(ClusterSettings(), 1):
+    pid = ray.get(ray.remote(Worker).remote().pid.remote())
+    [raylet] = [child for child in psutil.Process().children(recursive=True) if child.name() == "raylet"]
+    raylet.kill()
+    os.kill(pid, signal.SIGSTOP)  # before it notices
+    print(pid, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_worker_frozen_behind_a_dead_raylet_is_ended_with_the_command(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FROZEN_BEHIND_A_DEAD_RAYLET],
+        stdout=subprocess.PIPE,
+        env=environment(tmp_path),
+        timeout=120,
+        check=True,
+    )
+    pid = int(done.stdout.split()[0])
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 @pytest.fixture
