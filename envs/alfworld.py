@@ -21,7 +21,8 @@ STANDARD_COUNTS = {"valid_seen": 140, "valid_unseen": 134, "train": 3553}
 LAYOUT = "json_2.1.1"
 """Folder of the data that holds the splits."""
 _FIX = (
-    "run alfworld-download, let benchmark.data or ALFWORLD_DATA name its folder, or use benchmark.split=generated_seen"
+    "run `skillarena data alfworld`, let benchmark.data or ALFWORLD_DATA name its folder, or use"
+    " benchmark.split=generated_seen"
 )
 
 _ACTIONS = """\
@@ -114,7 +115,7 @@ class AlfworldBenchmark:
         if not games or (expected not in (None, len(games)) and not filtered and not self._allow_partial):
             raise DataError(
                 f"{folder} holds {len(games)} playable games" + (f" of {expected}" if expected else ""),
-                "run alfworld-download again" + (", or set benchmark.allow_partial=true" if games else ""),
+                "run `skillarena data alfworld` again" + (", or set benchmark.allow_partial=true" if games else ""),
             )
         every = [self._task(game, folder) for game in games]
         return choose_tasks(every, task_types=self._task_types, task_ids=self._task_ids, limit=self._limit)

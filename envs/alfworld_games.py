@@ -24,7 +24,7 @@ TASK_TYPES = (
     "pick_two_obj_and_place",
 )
 
-_FIX = "download the game again with alfworld-download, or remove its folder"
+_FIX = "fetch the game again with `skillarena data alfworld`, or remove its folder"
 
 
 class _GameFile(BaseModel):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from skillarena.conf.errors import DataError
 from skillarena.envs.alfworld_translation import Translation
 
-_FIX = "use games of alfworld 0.4, or download them again with alfworld-download"
+_FIX = "use games of alfworld 0.4, or fetch them again with `skillarena data alfworld`"
 
 Placeholder = tuple[str, str]
 """Name and type of a variable in a query or an action."""

@@ -24,7 +24,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from skillarena.conf.errors import DataError
 from skillarena.envs.alfworld_scene import Binding, Entity, Query, Scene, too_many_tries
 
-_FIX = "use games of alfworld 0.4, or download them again with alfworld-download"
+_FIX = "use games of alfworld 0.4, or fetch them again with `skillarena data alfworld`"
 _DEEPEST = 40
 """Rules within rules; ALFWorld's own texts take six."""
 _MOST_TRIES = 200_000

@@ -119,7 +119,7 @@ class _Child:
         complaint = self._errors.read().decode(errors="replace").strip() or f"exit status {code}"
         return DataError(
             f"the PDDL of an ALFWorld game cannot be translated: {complaint.splitlines()[-1]}",
-            "download the game again with alfworld-download",
+            "fetch the game again with `skillarena data alfworld`",
         )
 
 

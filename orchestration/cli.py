@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -16,13 +17,28 @@ from skillarena.orchestration.library_command.app import app as library_app
 
 app = typer.Typer(
     name="skillarena",
-    help="Find out which skill-selection method makes LLM agents better.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
 )
 app.add_typer(data_app)
 app.add_typer(library_app)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"skillarena {version('skillarena')}")
+        raise typer.Exit
+
+
+@app.callback()
+def every_command(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Find out which skill-selection method makes LLM agents better."""
+
 
 _PASS_ON = {"ignore_unknown_options": True, "help_option_names": []}
 _Overrides = Annotated[

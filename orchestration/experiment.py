@@ -72,7 +72,10 @@ def _report(result: SweepResult, settings: Settings, broken: bool, sweep_file: P
             out.print(f"learned: {os.path.relpath(cell.memory)} ({cell.cell.name})", markup=False, soft_wrap=True)
     if result.played:
         models = "".join(f", {name} started {times}x" for name, times in sorted(result.started.items()))
-        print(f"selections: {result.selections_computed} computed, the others reused{models}", file=sys.stderr)
+        reused = (
+            ", the others reused" if any(row.selection_reused for cell in result.cells for row in cell.rows) else ""
+        )
+        print(f"selections: {result.selections_computed} computed{reused}{models}", file=sys.stderr)
     if settings.tracking.enabled:
         uri = redacted(tracking_uri(settings.tracking, settings.output_dir))
         out.print(f"MLflow: mlflow ui --backend-store-uri {uri}", markup=False, soft_wrap=True)
@@ -84,9 +87,9 @@ def _report(result: SweepResult, settings: Settings, broken: bool, sweep_file: P
     for cell in result.cells:
         lost = [row.error for row in cell.rows if row.error]
         if lost:
-            said = [line.strip() for line in lost[0].strip().splitlines()]
-            reason = [line for line in said if not line.startswith("fix:")][-1]  # of a traceback the last line tells
-            print(f"{cell.cell.name}: {len(lost)} episodes have no result; the first: {plain(reason)}", file=sys.stderr)
+            count = "1 episode has" if len(lost) == 1 else f"{len(lost)} episodes have"
+            reason = lost[0].strip().splitlines()[0]
+            print(f"{cell.cell.name}: {count} no result; the first: {plain(reason)}", file=sys.stderr)
             print(f"  all reasons: {cell.cell.directory / 'episodes.jsonl'} (error)", file=sys.stderr)
     for message, names in _by_error(result).items():
         print(f"error: {plain(message)}", file=sys.stderr)

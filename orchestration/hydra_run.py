@@ -47,7 +47,7 @@ def main(arguments: Sequence[str], action: Callable[[Sequence[Settings]], int], 
     _register_launcher()
     codes = [EXIT_OK]
     _check_overrides(arguments)  # before Hydra prints or keeps any
-    _check_flags(arguments)
+    _check_flags(arguments, command)
 
     def act(configs: DictConfig | list[DictConfig]) -> None:
         """One configuration from Hydra's own launchers, all of a sweep at once from ours."""
@@ -78,16 +78,17 @@ def _check_overrides(arguments: Sequence[str]) -> None:
         refuse_credentials(value or name, name.lstrip("+~") if value else "the command line")
 
 
-def _check_flags(arguments: Sequence[str]) -> None:
+def _check_flags(arguments: Sequence[str], command: str) -> None:
     """Raises ``ConfigError`` for a flag that Hydra does not know, on which it would print a page of usage."""
     from hydra._internal.utils import get_args_parser
 
     flags = [flag for action in get_args_parser()._actions for flag in action.option_strings]
+    own = [] if command == "run" else ["--json"]  # taken by the command itself
     for argument in arguments:
         flag = argument.partition("=")[0]
         if re.match(r"--?[a-zA-Z]", flag) and not any(known.startswith(flag) for known in flags):
             raise ConfigError(
-                f"{flag}: no such flag{nearest(flag, flags)}", "`skillarena run --help` lists flags and groups"
+                f"{flag}: no such flag{nearest(flag, [*own, *flags])}", f"`skillarena {command} --help` lists its flags"
             )
 
 
@@ -177,17 +178,13 @@ def explained(error: Exception, arguments: Sequence[str] = ()) -> ConfigError:
         return _unknown_key(unknown.group(2), arguments)
     of_list = re.search(r"Could not load '([^'/]+)/([^']+)'\.", text)
     if of_list:
-        return _unknown_choice(of_list[1], of_list[2], re.findall(r"path=file://(.*)", text))
+        folders = re.findall(r"path=file://(.*)", text)
+        options = sorted({path.stem for folder in folders for path in Path(folder).glob(f"{of_list[1]}/*.yaml")})
+        return _unknown_choice(of_list[1], of_list[2], options, arguments)
     choice = re.search(r"Could not find '([^'/]+)/([^']+)'\s+Available options in '[^']+':\s+(.*)", text, re.DOTALL)
     if choice:
-        group, word, options = (
-            choice.group(1),
-            choice.group(2),
-            choice.group(3).split("\nConfig search path")[0].split(),
-        )
-        return ConfigError(
-            f"{group}={word}: no such choice{nearest(word, options)}", f"choose from {', '.join(options)}"
-        )
+        options = choice.group(3).split("\nConfig search path")[0].split()
+        return _unknown_choice(choice.group(1), choice.group(2), options, arguments)
     group = re.search(r"Could not override '([^']+)'\.\s+No match in the defaults list", text)
     if group:
         return _unknown_key(group.group(1), arguments)
@@ -212,10 +209,15 @@ def _unreadable(error: Exception) -> ConfigError:
     return ConfigError(f"cannot read the overrides: {str(error)[:300]}", fix)
 
 
-def _unknown_choice(group: str, word: str, folders: Sequence[str]) -> ConfigError:
-    """A choice in a list, as in ``experiment=[a,b]``: there Hydra names the folders only."""
-    options = sorted({path.stem for folder in folders for path in Path(folder).glob(f"{group}/*.yaml")})
-    return ConfigError(f"{group}={word}: no such choice{nearest(word, options)}", f"choose from {', '.join(options)}")
+def _unknown_choice(group: str, word: str, options: list[str], arguments: Sequence[str]) -> ConfigError:
+    searched = any(argument.startswith(("--config-dir", "-cd", "hydra.searchpath")) for argument in arguments)
+    near = nearest(word, options)
+    own = (
+        ""
+        if near or searched
+        else f"; files of your own are found with --config-dir FOLDER, as FOLDER/{group}/{word}.yaml"
+    )
+    return ConfigError(f"{group}={word}: no such choice{near}", f"choose from {', '.join(options)}{own}")
 
 
 def _unknown_key(path: str, arguments: Sequence[str]) -> ConfigError:

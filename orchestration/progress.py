@@ -28,16 +28,16 @@ class Progress:
         self._every_s = every_s
         self._live: Live | None = None
         self._states: Sequence[CellState] = ()
-        self._started = self._last = time.monotonic()
+        self._started = self._last = self._last_end = time.monotonic()
         self._printed = ""
-        self._done_at_start = 0
+        self._done_at_start = self._done_before = 0
         self._under_way = ""
 
     def start(self, cells: Sequence[CellState]) -> None:
         """Begin to draw."""
         self._states = cells
-        self._started = time.monotonic()
-        self._done_at_start = sum(state.done for state in cells)
+        self._started = self._last_end = time.monotonic()
+        self._done_at_start = self._done_before = sum(state.done for state in cells)
         resumed = sum(state.resumed for state in cells)
         total = sum(len(state.cell.tasks) for state in cells)
         found = f"; {resumed} finished earlier" if resumed else ""
@@ -74,9 +74,13 @@ class Progress:
         played = done - self._done_at_start
         if done == total:
             return f"took {_clock(time.monotonic() - self._started)}"
+        now = time.monotonic()
+        if done != self._done_before:
+            self._done_before, self._last_end = done, now
         if not played:
             return "ETA -"
-        return f"ETA {_clock((time.monotonic() - self._started) / played * (total - done))}"
+        left = (self._last_end - self._started) / played * (total - done) - (now - self._last_end)
+        return f"ETA {_clock(left)}" if left > 0 else "ETA overdue"
 
     def _line(self) -> str:
         done = sum(state.done for state in self._states)

@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_FRAMES_TOLD = 4  # of the calls that led to an unexpected exception
+
 _PERMANENT = (ConfigError, LibraryError, RerankerError, WrongKey, UnknownModel, NoCredit)
 """Errors that every further task would meet too."""
 
@@ -258,7 +260,7 @@ def must_be_json(dump: Callable[[T], Any], value: T, what: str, fault: type[Skil
 
 
 def failure(error: Exception, *, repeats: bool = False, worker_lost: bool = False, wasted_tokens: int = 0) -> Failure:
-    """An exception as plain data; an unexpected one keeps its traceback.
+    """An exception as plain data; an unexpected one tells where it was raised.
 
     Args:
         error: what was raised.
@@ -268,5 +270,13 @@ def failure(error: Exception, *, repeats: bool = False, worker_lost: bool = Fals
     """
     expected = isinstance(error, SkillArenaError)
     permanent = isinstance(error, _PERMANENT) or (repeats and (not expected or isinstance(error, DataError)))
-    text = str(error) if expected else "".join(traceback.format_exception(error)).strip()
+    text = str(error) if expected else _unexpected(error)
     return Failure(text, permanent, worker_lost, wasted_tokens, budget_spent=isinstance(error, BudgetSpent))
+
+
+def _unexpected(error: BaseException) -> str:
+    """What and where, innermost call first; for exceptions that no part of this package foresees."""
+    frames = reversed(traceback.extract_tb(error.__traceback__)[-_FRAMES_TOLD:])
+    places = [f"  at {frame.filename}:{frame.lineno} in {frame.name}: {frame.line}" for frame in frames]
+    told = "\n".join([*traceback.format_exception_only(error), *places]).replace("\n\n", "\n")
+    return f"{told}\n  raised from {_unexpected(error.__cause__)}" if error.__cause__ else told

@@ -78,7 +78,7 @@ class DiskCache:
         try:
             try:
                 return action(self._connection())
-            except sqlite3.DatabaseError as error:
+            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
                 if not _is_damage(error):
                     raise
                 self._begin_anew(error)
@@ -94,7 +94,7 @@ class DiskCache:
             self._connections[owner] = _open(self.path)
         return self._connections[owner]
 
-    def _begin_anew(self, error: sqlite3.DatabaseError) -> None:
+    def _begin_anew(self, error: Exception) -> None:
         """Move a damaged file aside, unless another process or thread has done so already."""
         connection = self._connections.pop((os.getpid(), threading.get_ident()), None)
         if connection is not None:
@@ -194,16 +194,18 @@ def _checksum(value: bytes) -> bytes:
     return zlib.crc32(value).to_bytes(_CHECK, "big")
 
 
-def _is_damage(error: sqlite3.DatabaseError) -> bool:
-    """Subclasses mean something else: busy, full, read-only, or a mistake of the caller."""
-    return type(error) is sqlite3.DatabaseError
+def _is_damage(error: Exception) -> bool:
+    """Most subclasses of ``DatabaseError`` mean something else: busy, full, read-only, or a mistake of the caller."""
+    is_quoted = isinstance(error, UnicodeDecodeError)  # SQLite's message holds the damaged bytes
+    return is_quoted or type(error) is sqlite3.DatabaseError or str(error).startswith("no such column")
 
 
 def _is_sound(path: Path) -> bool:
     try:
         with closing(_connect(path)) as connection:
+            connection.execute("SELECT key, value FROM entries LIMIT 0")
             return bool(connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         if _is_damage(error):
             return False
         raise

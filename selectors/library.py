@@ -117,15 +117,27 @@ class SkillLibrary:
         return library if limit is None else cls(library.skills[:limit], library.rejections)
 
 
-def read_documents(paths: Iterable[str | Path]) -> tuple[list[Skill], list[Rejection]]:
+def read_documents(
+    paths: Iterable[str | Path], *, damaged: Literal["list", "stop"] = "stop"
+) -> tuple[list[Skill], list[Rejection]]:
     """All documents of some sources, in the order of those, be they of use or not.
 
     Args:
         paths: as for ``SkillLibrary.load``.
+        damaged: what a pool that breaks off leads to: a ``stop``, or one more rejection in the ``list``.
 
     Raises ``LibraryError`` for a path that is missing, damaged or of another kind.
     """
-    return _with_unique_ids(item for path in paths for item in _read(path))
+    read = _read if damaged == "stop" else _read_what_can_be
+    return _with_unique_ids(item for path in paths for item in read(path))
+
+
+def _read_what_can_be(path: str | Path) -> Iterator[Skill | Rejection]:
+    items = _read(path)
+    try:
+        yield from items
+    except LibraryError as error:
+        yield Rejection(_shown(path), error.message)
 
 
 def _listed(rejections: Sequence[Rejection]) -> str:
@@ -212,7 +224,9 @@ def _read_tree(root: Path) -> Iterator[Skill | Rejection]:
     for error in errors:
         yield Rejection(_shown(error.filename), _reason(error))
     if not found:
-        yield Rejection(_shown(root), "no SKILL.md below this folder")
+        pool = next((path for path in sorted(root.rglob("*")) if path.name.endswith(POOLS)), None)
+        hint = f"; pools are named themselves, such as {_shown(pool)}" if pool else ""
+        yield Rejection(_shown(root), f"no SKILL.md below this folder{hint}")
 
 
 _ASTRAY = "a link out of the library's folder; name what it leads to in library.paths"

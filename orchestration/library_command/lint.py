@@ -34,10 +34,10 @@ def lint(paths: Sequence[str], *, near: float, as_json: bool) -> int:
         The exit code: 1 when a document would be rejected.
 
     Raises:
-        LibraryError: a path is missing or damaged.
+        LibraryError: a path is missing or of another kind.
         ConfigError: ``near`` makes no sense.
     """
-    skills, rejections = read_documents(paths)
+    skills, rejections = read_documents(paths, damaged="list")
     found = survey(SkillLibrary(tuple(skills), tuple(rejections)), near)
     problems = find_problems(found)
     if as_json:

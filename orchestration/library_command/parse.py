@@ -48,7 +48,13 @@ class Work:
         if not self.use.calls:
             return f"{self.what}: no LLM call"
         tokens = f"{self.use.prompt:,.0f} prompt and {self.use.completion:,.0f} completion tokens"
-        money = "price unknown" if self.cost is None else "no price per token" if not self.cost else f"{self.cost:,.2f}"
+        money = (
+            "price unknown"
+            if self.cost is None
+            else "no price per token"
+            if not self.cost
+            else f"cost {self.cost:,.2f}"
+        )
         return f"{self.what}: about {self.use.calls:,.0f} LLM calls of {self.model}, {tokens}, {money}"
 
 

@@ -174,5 +174,5 @@ def test_a_table_without_the_official_games_says_how_to_get_them(tmp_path: Path)
     done = run_command(*arguments, cache=tmp_path, cwd=tmp_path, ALFWORLD_DATA=str(tmp_path / "nowhere"))
     assert done.returncode == 2
     assert done.stderr.count("error:") == 1
-    assert "alfworld-download" in done.stderr
+    assert "skillarena data alfworld" in done.stderr
     assert "generated_seen" in done.stderr

@@ -99,7 +99,7 @@ def test_a_bad_game_file_is_named_with_what_is_wrong(split: Path, changes: dict[
         benchmark(split, limit=1).tasks()
     assert str(bad) in caught.value.message
     assert complaint in caught.value.message
-    assert "alfworld-download" in caught.value.fix or "alfworld 0.4" in caught.value.fix
+    assert "skillarena data alfworld" in caught.value.fix or "alfworld 0.4" in caught.value.fix
 
 
 def test_a_torn_game_file_is_named(split: Path) -> None:
@@ -143,7 +143,7 @@ def test_missing_data_says_how_to_get_some(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         AlfworldBenchmark(split="valid_seen", data=str(tmp_path / "nowhere"))
     assert str(tmp_path / "nowhere") in caught.value.message
-    for way in ("alfworld-download", "ALFWORLD_DATA", "split=generated_seen"):
+    for way in ("skillarena data alfworld", "ALFWORLD_DATA", "split=generated_seen"):
         assert way in caught.value.fix
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import inspect
 import os
+import random
 import time
 from collections.abc import Sequence
 from functools import wraps
@@ -14,8 +17,6 @@ from hypothesis import strategies as st
 
 CASES = int(os.environ.get("FUZZ_CASES", "200"))
 """Cases for each parser; ``make test-fuzz`` takes 100,000."""
-DEAR = max(CASES // 20, 10)
-"""Cases of tests that take a file or a process for each, tens of milliseconds."""
 SLOWEST = 2.0
 """Seconds of processor time that one case may take; parsers are linear, so a usual one takes less than a millisecond.
 The clock on the wall would count what other programs do."""
@@ -27,26 +28,72 @@ ODD = (
     "%", "null", "NaN", "1e999", "-0", "true", "0" * 30, "9" * 5000, "a" * 3000, "(" * 500, "[" * 2000, '{"a":' * 1500,
 )  # fmt: skip
 """Pieces that parsers stumble over."""
+_ODD_BYTES = (*(piece.encode("utf-8", "surrogatepass") for piece in ODD), b"\xff", b"\xc3", b"\x80")
+_TEXTS = ("text", "goal", "header")  # arguments that hold what others wrote
+_VARIANTS = 20
+_FEWEST = 20  # cases of Hypothesis's own
+_LONGEST = 30_000  # characters of a mutation
 
 
-def fuzzed(test: Any, cases: int = CASES) -> Any:
-    """Decorator of a test with ``given``: the number of cases and the longest time of one."""
+def fuzzed(test: Any) -> Any:
+    """Decorator of a test with ``given``: at least so many cases, and the longest time of one.
+
+    Where an argument is outside text (bytes, or named in ``_TEXTS``), each case that Hypothesis makes is followed by
+    ``_VARIANTS - 1`` mutations of it, which cost a hundredth of a case from there.
+    """
     inner = test.hypothesis.inner_test
+    varied = [
+        name
+        for name, kind in inspect.signature(inner).parameters.items()
+        if kind.annotation == "bytes" or name in _TEXTS
+    ]
 
     @wraps(inner)
-    def timed(*args: Any, **kwargs: Any) -> None:
-        began = time.process_time()
-        inner(*args, **kwargs)
-        took = time.process_time() - began
-        assert took < SLOWEST, f"one case took {took:.1f} s"
+    def timed(**arguments: Any) -> None:
+        _within_time(inner, arguments)
+        rng = random.Random(repr(arguments))
+        for _ in range(_VARIANTS - 1 if varied else 0):
+            variant = {**arguments, **{name: mutated(arguments[name], rng) for name in varied}}
+            try:
+                _within_time(inner, variant)
+            except Exception as error:
+                error.add_note(f"mutated to { ({name: variant[name] for name in varied})!r}")
+                raise
 
     test.hypothesis.inner_test = timed
-    return settings(max_examples=cases, deadline=None, database=None, suppress_health_check=list(HealthCheck))(test)
+    examples = max(CASES // _VARIANTS, min(CASES, _FEWEST)) if varied else CASES
+    return settings(max_examples=examples, deadline=None, database=None, suppress_health_check=list(HealthCheck))(test)
 
 
-def dear(test: Any) -> Any:
-    """The same with fewer cases."""
-    return fuzzed(test, DEAR)
+def _within_time(inner: Any, arguments: dict[str, Any]) -> None:
+    gc.disable()  # what earlier cases have left is not this one's
+    began = time.process_time()
+    try:
+        inner(**arguments)
+    finally:
+        took = time.process_time() - began
+        gc.enable()
+    assert took < SLOWEST, f"one case took {took:.1f} s"
+
+
+def mutated(value: Any, rng: random.Random) -> Any:
+    """Text or bytes after one to four small changes: pieces left out, doubled, moved, repeated, replaced or put in."""
+    for _ in range(rng.randint(1, 4)):
+        start, end = sorted(rng.randint(0, len(value)) for _ in range(2))
+        piece = value[start:end]
+        odd = rng.choice(ODD) if isinstance(value, str) else rng.choice(_ODD_BYTES)
+        value = rng.choice(
+            [
+                value[:start] + value[end:],
+                value[:end] + piece + value[end:],
+                value[:start] + value[end:] + piece,
+                value[:start] + piece * rng.randint(2, 40) + value[end:],
+                value[:start] + odd + value[start:],
+                value[:start] + odd + value[end:],
+                value[:start],
+            ]
+        )[:_LONGEST]
+    return value
 
 
 def texts(*words: str) -> st.SearchStrategy[str]:

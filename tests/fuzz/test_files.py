@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import orjson
 import pytest
-from hostile import changed, data, dear, fuzzed
+from hostile import changed, data, fuzzed
 from hypothesis import given
 from hypothesis import strategies as st
 from row_factory import make_row
@@ -209,7 +209,7 @@ def test_lessons_of_a_cell(folder: Path, line: bytes) -> None:
 KEY = b"k" * 32
 
 
-@dear
+@fuzzed
 @given(st.integers(0, 40_000), st.binary(min_size=1, max_size=8), st.booleans())
 def test_damaged_cache_of_values(at: int, noise: bytes, cut: bool) -> None:
     with TemporaryDirectory() as name:
@@ -229,7 +229,7 @@ def test_damaged_cache_of_values(at: int, noise: bytes, cut: bool) -> None:
             connection.close()
 
 
-@dear
+@fuzzed
 @given(st.integers(0, 200), st.binary(min_size=1, max_size=8), st.booleans())
 def test_damaged_index_of_a_library(folder: Path, at: int, noise: bytes, cut: bool) -> None:
     store = IndexStore(folder)

@@ -197,7 +197,7 @@ def test_without_official_games_generated_ones_are_named(tmp_path: Path, monkeyp
     assert empty.status is Status.WARN and str(tmp_path) in empty.found and "skillarena data alfworld" in empty.fix
     asked = compose(["benchmark=alfworld_seen"]).benchmark
     refused = checked(lambda: alfworld((asked,)))
-    assert refused.status is Status.FAIL and "alfworld-download" in refused.fix
+    assert refused.status is Status.FAIL and "skillarena data alfworld" in refused.fix
 
 
 @pytest.mark.slow

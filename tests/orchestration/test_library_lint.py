@@ -14,6 +14,16 @@ from skillarena.orchestration.library_command.merge import merge
 from skillarena.selectors.library import SkillLibrary
 
 
+def test_a_pool_that_breaks_off_is_one_problem_among_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "tree", fine=skill("fine", body="Fine."))
+    (tmp_path / "bad.jsonl.gz").write_bytes(b"no gzip")
+    assert lint([str(tmp_path / "tree"), str(tmp_path / "bad.jsonl.gz")], near=0.8, as_json=True) == 1
+    [[problem]] = json.loads(capsys.readouterr().out).values()
+    assert problem["rejected"] and "cannot be read after line 0" in problem["message"]
+
+
 def test_every_problem_is_named_with_its_fix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = " ".join(reversed(LONG.split()))
     write(

@@ -203,6 +203,22 @@ def test_tokens_of_an_attempt_that_broke_off_are_counted_as_wasted(tmp_path: Pat
     assert result.wasted_tokens == 110 + 7
 
 
+def test_an_unexpected_exception_is_told_in_a_line_and_where_it_was_raised() -> None:
+    def fails() -> None:
+        try:
+            {}["key"]
+        except KeyError as error:
+            raise ValueError("no such thing") from error
+
+    with pytest.raises(ValueError, match="no such thing") as caught:
+        fails()
+    made = failure(caught.value, repeats=True)
+    first, place, *_, cause = made.message.splitlines()
+    assert first == "ValueError: no such thing" and made.permanent
+    assert place.startswith(f"  at {__file__}:") and " in fails: raise ValueError" in place
+    assert "raised from KeyError: 'key'" in made.message and '{}["key"]' in cause
+
+
 def test_a_failure_keeps_the_text_and_survives_pickling() -> None:
     made = failure(LibraryError("no skills", "name a folder"))
     assert pickle.loads(pickle.dumps(made)) == made

@@ -142,6 +142,21 @@ def test_a_file_that_is_no_database_is_moved_aside(tmp_path: Path, caplog: pytes
     assert (tmp_path / "cache.sqlite.damaged-1").read_bytes() == b"rubbish" * 1000
 
 
+@pytest.mark.parametrize(("column", "damaged"), [(b"key BLOB", b"k\xae\xae BLOB"), (b"value BLOB", b"vague BLOB")])
+def test_a_file_whose_schema_is_damaged_is_begun_anew(tmp_path: Path, column: bytes, damaged: bytes) -> None:
+    path = tmp_path / "cache.sqlite"
+    first = DiskCache(path)
+    first.put_many({b"k": b"value"})
+    for connection in first._connections.values():
+        connection.close()
+    path.write_bytes(path.read_bytes().replace(column, damaged))
+    cache = DiskCache(path)
+    assert cache.get_many([b"k"]) == {}
+    cache.put_many({b"k": b"value"})
+    assert cache.get_many([b"k"]) == {b"k": b"value"}
+    assert (tmp_path / "cache.sqlite.damaged-1").exists()
+
+
 def test_a_file_damaged_inside_is_moved_aside_and_earlier_copies_stay(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -252,6 +252,14 @@ def test_wrong_paths_get_one_message_with_the_fix(tmp_path: Path) -> None:
         SkillLibrary.load(str(tmp_path))
 
 
+def test_a_folder_with_nothing_but_pools_says_that_pools_are_named_themselves(tmp_path: Path) -> None:
+    pool = tmp_path / "pools" / "inner" / "skills.jsonl"
+    pool.parent.mkdir(parents=True)
+    pool.write_text('{"skill_id": "a", "name": "a", "description": "d", "body": "b"}\n')
+    with pytest.raises(LibraryError, match=f"pools are named themselves, such as {pool}"):
+        SkillLibrary.load([tmp_path / "pools"])
+
+
 def test_a_folder_without_skills_beside_others_is_listed(tmp_path: Path) -> None:
     put(tmp_path / "good")
     (tmp_path / "hollow").mkdir()
