@@ -77,12 +77,12 @@ def test_whole_words_with_their_meaning_are_offered_to_zsh_and_fish() -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_for_a_shell_is_shown_and_installed(shell: str, tmp_path: Path) -> None:
-    words = [SCRIPT, "--show-completion", shell]
-    shown = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout
-    assert "_COMPLETE" in shown
-    env = {**os.environ, "HOME": str(tmp_path)}
-    done = subprocess.run(
-        [SCRIPT, "--install-completion", shell], env=env, capture_output=True, text=True, timeout=60, check=False
-    )
+    env = {**os.environ, "HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}  # any shell's
+
+    def skillarena(flag: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([SCRIPT, flag, shell], env=env, capture_output=True, text=True, timeout=60, check=False)
+
+    shown, done = skillarena("--show-completion"), skillarena("--install-completion")
+    assert f"_SKILLARENA_COMPLETE=complete_{shell}" in shown.stdout, shown
     assert done.returncode == 0, done.stderr
     assert any("_COMPLETE" in path.read_text() for path in tmp_path.rglob("*") if path.is_file())
