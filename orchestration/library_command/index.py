@@ -83,7 +83,8 @@ def index(overrides: Sequence[str], config_dir: Path | None, *, documents: bool,
         line = f"{label(settings.selector)} embeds nothing of the library"
     else:
         done = f"{texts:,} texts embedded or looked up" if texts else "the index is there already"
-        more = f", sections of {read:,} documents" if read else ""
+        unread = "; no sections: nothing compares them by embeddings" if documents else ""
+        more = f", sections of {read:,} documents" if read else unread
         line = f"{len(parts.library):,} skills with {label(settings.embedder)}: {done}{more}, {facts['seconds']} s"
     console_for_results().print(Text(plain(line)), soft_wrap=True)
     return EXIT_OK

@@ -23,8 +23,8 @@ QUICK_TO_RECOVER = (
     "run.retry_wait_s=0.2",
     "run.max_attempts=20",  # more than can be hit
     "run.max_lost_in_a_row=null",
-    "run.stall_timeout_s=45",
-    "agent.env_deadline_s=45",
+    "run.stall_timeout_s=30",
+    "agent.env_deadline_s=30",
 )
 
 

@@ -96,6 +96,8 @@ def test_a_selector_without_vectors_has_nothing_to_index(
 ) -> None:
     assert index(["selector=random", f"cache_dir={tmp_path}"], conf, documents=False, as_json=False) == 0
     assert "random embeds nothing" in capsys.readouterr().out
+    assert index(["selector=vector", f"cache_dir={tmp_path}"], conf, documents=True, as_json=False) == 0
+    assert "no sections: nothing compares them by embeddings" in capsys.readouterr().out
     llm = ["selector=graph_of_skills_llm", "llm=deepseek_v4_flash", "embedder=words", f"cache_dir={tmp_path}"]
     with pytest.raises(ConfigError, match="what a language model reads out of the skills"):
         index(llm, conf, documents=False, as_json=False)
