@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from skillarena.orchestration.settings import Settings
 
+_DEEPEST = 50  # brackets in an override
 CONF_DIR = Path(__file__).resolve().parents[1] / "conf"
 
 
@@ -72,8 +73,13 @@ def main(arguments: Sequence[str], action: Callable[[Sequence[Settings]], int], 
 
 
 def _check_overrides(arguments: Sequence[str]) -> None:
-    """Raises ``ConfigError`` for a URL with a password in it."""
+    """Raises ``ConfigError`` for a URL with a password in it, and for brackets so deep that Hydra takes seconds."""
     for argument in arguments:
+        steps = (1 if char in "[{(" else -1 if char in "]})" else 0 for char in argument)
+        if max(accumulate(steps), default=0) > _DEEPEST:
+            raise ConfigError(
+                f"{argument[:40]}…: its brackets are more than {_DEEPEST} deep", "write KEY=VALUE; quote text: KEY='…'"
+            )
         name, _, value = argument.partition("=")
         refuse_credentials(value or name, name.lstrip("+~") if value else "the command line")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -250,8 +249,8 @@ def _check_numbers(plain: Any, path: str) -> None:
     elif isinstance(plain, list):
         for value in plain:
             _check_numbers(value, path)
-    elif isinstance(plain, int | float) and not (math.isfinite(plain) and abs(plain) < 2**63):
-        raise ConfigError(f"{path}: {plain} is out of range", "give a finite number below 2^63")
+    elif isinstance(plain, int | float) and not abs(plain) < 2**63:  # nor is NaN
+        raise ConfigError(f"{path}: {str(plain)[:40]} is out of range", "give a finite number below 2^63")
 
 
 def _explain(error: ValidationError) -> str:

@@ -29,7 +29,8 @@ ODD = (
 )  # fmt: skip
 """Pieces that parsers stumble over."""
 _ODD_BYTES = (*(piece.encode("utf-8", "surrogatepass") for piece in ODD), b"\xff", b"\xc3", b"\x80")
-_TEXTS = ("text", "goal", "header")  # arguments that hold what others wrote
+_TEXTS = ("text", "goal", "header", "problem", "wanted", "given", "word", "choices", "things", "ids")
+"""Arguments that hold what others wrote."""
 _VARIANTS = 20
 _FEWEST = 20  # cases of Hypothesis's own
 _LONGEST = 30_000  # characters of a mutation
@@ -77,7 +78,14 @@ def _within_time(inner: Any, arguments: dict[str, Any]) -> None:
 
 
 def mutated(value: Any, rng: random.Random) -> Any:
-    """Text or bytes after one to four small changes: pieces left out, doubled, moved, repeated, replaced or put in."""
+    """Text, bytes, or a list with one of them, after one to four small changes.
+
+    Pieces are left out, doubled, moved, repeated, replaced or put in.
+    """
+    if isinstance(value, list):
+        place = rng.randrange(len(value)) if value else 0
+        is_text = bool(value) and isinstance(value[place], str)
+        return [*value[:place], mutated(value[place], rng), *value[place + 1 :]] if is_text else [*value, *value]
     for _ in range(rng.randint(1, 4)):
         start, end = sorted(rng.randint(0, len(value)) for _ in range(2))
         piece = value[start:end]

@@ -134,8 +134,9 @@ def test_goal_of_a_game(problem: str) -> None:
 
 
 @fuzzed
-@given(st.lists(texts("mug_bar_", "basin", "_bar_"), max_size=8, unique=True))
+@given(st.lists(texts("mug_bar_", "basin", "_bar_"), max_size=8))
 def test_names_of_things(things: list[str]) -> None:
+    things = list(dict.fromkeys(things))
     names = visible_names(things)
     assert names.keys() == set(things)
     assert len(set(names.values())) == len(names) or any("basin" in thing for thing in things)

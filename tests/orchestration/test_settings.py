@@ -14,7 +14,18 @@ import yaml
 from skillarena.conf.errors import ConfigError
 from skillarena.orchestration.assembly import build, check_options
 from skillarena.orchestration.hydra_run import CONF_DIR, compose, main
-from skillarena.orchestration.settings import PARTS, Facts, Settings, digest
+from skillarena.orchestration.settings import PARTS, Facts, Settings, digest, validate
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**19), 2**63, float("inf"), float("nan")])
+def test_a_number_that_no_ledger_holds_is_refused_by_its_key(number: float) -> None:
+    with pytest.raises(ConfigError, match=r"^benchmark.x: .{1,40} is out of range"):
+        validate({"benchmark": {"x": number}})
+
+
+def test_an_override_of_deep_brackets_is_refused_before_it_is_read() -> None:
+    with pytest.raises(ConfigError, match="more than 50 deep"):
+        compose(["seed=" + "[" * 20_000])
 
 
 def test_every_choice_of_every_group_composes_and_names_options_its_class_knows() -> None:
