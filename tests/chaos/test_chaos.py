@@ -16,7 +16,7 @@ from tiny_cross_encoder import make_cross_encoder
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(14_400)]
 
-FAULTS = int(os.environ.get("CHAOS_FAULTS", "12"))
+FAULTS = int(os.environ.get("CHAOS_FAULTS", "9"))
 HERE = Path(__file__).parent
 
 QUICK_TO_RECOVER = (

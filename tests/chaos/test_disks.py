@@ -12,7 +12,7 @@ from faults import kill
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(14_400)]
 
-FAULTS = max(4, int(os.environ.get("CHAOS_FAULTS", "12")) // 10)
+FAULTS = max(3, int(os.environ.get("CHAOS_FAULTS", "9")) // 10)
 
 
 def test_a_disk_that_is_full_or_read_only(tmp_path: Path) -> None:

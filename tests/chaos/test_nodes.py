@@ -18,7 +18,7 @@ from sweep_under_fire import SweepUnderFire
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(14_400)]
 
-FAULTS = max(3, int(os.environ.get("CHAOS_FAULTS", "12")) // 8)
+FAULTS = max(2, int(os.environ.get("CHAOS_FAULTS", "9")) // 8)
 NODE = {"num_cpus": 2}
 
 

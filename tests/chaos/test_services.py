@@ -19,7 +19,7 @@ from skillarena.orchestration.tracking_tags import CELL_TAG
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(14_400)]
 
-FAULTS = max(5, int(os.environ.get("CHAOS_FAULTS", "12")) // 5)
+FAULTS = max(3, int(os.environ.get("CHAOS_FAULTS", "9")) // 5)
 HERE = Path(__file__).parent
 PATHS = python_path(HERE, HERE.parent / "orchestration")
 KEY = "a-key-for-a-stub"

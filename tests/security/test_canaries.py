@@ -98,7 +98,8 @@ def overrides(server: StubServer) -> list[str]:
         *("backbone=openai_compatible", "llm=openai_compatible", "parser=llm", *where, *models, *keys),
         "backbone._target_=probing_backbone.ProbingBackbone",
         *("library.limit=6", "selector.k=4", "benchmark.limit=2", "agent.max_turns=2", "run.max_attempts=1"),
-        *("backbone.max_retries=0", "llm.max_retries=0", "tracking.traces=true", "run.keep_selections=true"),
+        *("backbone.max_retries=0", "llm.max_retries=0", "+parser.model.max_retries=0"),
+        *("tracking.traces=true", "run.keep_selections=true"),
     ]
 
 
