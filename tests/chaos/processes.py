@@ -21,7 +21,7 @@ ROLES = {
     "governor of calls": "ray::Governor",
     "router of servers": "ray::Router",
     "keeper of a server": "ray::VLLMServer",
-    "backbone server": "deterministic_server",
+    "backbone server": "-m deterministic_server",
     "raylet": "/raylet/raylet",
 }
 """What the command line of a role's processes contains."""
