@@ -33,7 +33,7 @@ _TEXTS = ("text", "goal", "header", "problem", "wanted", "given", "word", "choic
 """Arguments that hold what others wrote."""
 _VARIANTS = 20
 _FEWEST = 20  # cases of Hypothesis's own
-_LONGEST = 30_000  # characters of a mutation
+_LONGEST = 8_000  # characters of a mutation
 
 
 def fuzzed(test: Any) -> Any:
