@@ -36,13 +36,18 @@ def play(name: str, commands: Sequence[str], folder: Path, env: dict[str, str]) 
     began = time.monotonic()
     for command in commands:
         done = subprocess.run(
-            ["bash", "-c", command], cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False
+            ["bash", "-c", f"exec 2>&1; {command}"],
+            cwd=folder,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            check=False,
         )
         if done.returncode:
             break
     minutes, seconds = divmod(round(time.monotonic() - began), 60)
     print(f"== {name}: {minutes} min {seconds} s, exit code {done.returncode}")
-    print(*(done.stdout + done.stderr).decode(errors="replace").splitlines()[-_SHOWN:], sep="\n", flush=True)
+    print(*done.stdout.decode(errors="replace").splitlines()[-_SHOWN:], sep="\n", flush=True)
     return not done.returncode
 
 
