@@ -3,7 +3,8 @@
     python benchmarks/newcomer.py            # all steps: demo, guide, test
     python benchmarks/newcomer.py demo guide
 
-Needs git, make and the package index, nothing of an environment that is set up already.
+Needs git, make and the package index, nothing of an environment that is set up already. The guide uses what the
+demonstration has set up.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def end_family(variable: str, value: str, *, leave_s: float = 0.0, within_s: flo
     """
     import psutil
 
-    _, left = psutil.wait_procs(family(variable, value), timeout=leave_s) if leave_s else ([], family(variable, value))
+    _, left = psutil.wait_procs(family(variable, value), timeout=leave_s)
     for process in left:
         try:
             process.kill()

@@ -40,7 +40,7 @@ def fuzzed(test: Any) -> Any:
     """Decorator of a test with ``given``: at least so many cases, and the longest time of one.
 
     Where an argument is outside text (bytes, or named in ``_TEXTS``), each case that Hypothesis makes is followed by
-    ``_VARIANTS - 1`` mutations of it, which cost a hundredth of a case from there.
+    ``_VARIANTS - 1`` mutations of it, as making a case mostly takes longer than reading it.
     """
     inner = test.hypothesis.inner_test
     varied = [
