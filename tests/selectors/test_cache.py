@@ -8,6 +8,7 @@ import os
 import pickle
 import resource
 import sqlite3
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from skillarena.selectors.cache import DiskCache, cached_rows, digest
+from skillarena.selectors.cache import DiskCache, _connect, cached_rows, digest
 
 
 def entries(first: int, last: int) -> dict[bytes, bytes]:
@@ -155,6 +156,17 @@ def test_a_file_whose_schema_is_damaged_is_begun_anew(tmp_path: Path, column: by
     cache.put_many({b"k": b"value"})
     assert cache.get_many([b"k"]) == {b"k": b"value"}
     assert (tmp_path / "cache.sqlite.damaged-1").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="open files are counted in /proc")
+def test_a_damaged_file_is_not_left_open(tmp_path: Path) -> None:
+    path = tmp_path / "cache.sqlite"
+    _connect(path).close()
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE", b"CRE\xae\xaeE TABLE"))
+    with pytest.raises((sqlite3.DatabaseError, UnicodeDecodeError)) as caught:
+        _connect(path)
+    opened = [number.resolve() for number in Path("/proc/self/fd").iterdir()]
+    assert caught.value and path not in opened  # the error is held, and so is what its frames hold
 
 
 def test_a_file_damaged_inside_is_moved_aside_and_earlier_copies_stay(
